@@ -115,6 +115,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
     platform: 'simulated',
     ownUrl: `http://127.0.0.1:${fronts.httpPort}`,
     fronts,
+    workers,
     carriers: carriersFor(workers),
     probe: workers > 1,
     state: openStateDir(join(directory, 'state')),

@@ -13,6 +13,8 @@ export interface CallsInputs {
   readonly connectMs: () => number
   /** Memory for large events that is shared with other threads. */
   readonly memory?: EventMemory
+  /** How many streams whose chunks are written here may be open or wait for their worker to ask for their record. */
+  readonly maxStreams: number
   readonly now: () => number
   readonly log: Log
 }

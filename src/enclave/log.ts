@@ -20,6 +20,8 @@ export type LogEvent =
   /** An unseal document was refused, for `reason`. */
   | 'unseal_refused'
   | 'unsealed'
+  /** So many streams are open, or were not settled, that the workers write the chunks of further ones themselves. */
+  | 'streams_left_to_workers'
   /** The clock went back, for `reason`. */
   | 'clock_behind'
   /** Background work ended in an unexpected error. */

@@ -57,6 +57,7 @@ export async function openLinks(inputs: LinksInputs): Promise<Links> {
     ...upstream,
     link: boot.link,
     ports: boot.carrierPorts ?? [],
+    maxStreams: boot.maxStreams,
     key: receiptKey,
     facts: () => readFacts({ generation, identity, ...upstream }),
   })

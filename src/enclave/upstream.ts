@@ -48,7 +48,8 @@ export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   const proofs = createProviderProofs({ openAdapter, now, random, changed, log })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
-  const { egress, proveMessage } = openCalls({ proofs, connectMs, now, log })
+  const { maxStreams } = boot
+  const { egress, proveMessage } = openCalls({ proofs, connectMs, maxStreams, now, log })
   return {
     proofs,
     egress,

@@ -68,6 +68,8 @@ export const daemonBootSchema = z.strictObject({
    * certificates; 0 = any free port. Without them the main thread does it.
    */
   carrierPorts: z.array(portSchema).max(64).optional(),
+  /** How many streams whose chunks one thread writes may be open, or wait for their worker to settle them. */
+  maxStreams: z.int().min(1),
   platform: z.enum(PLATFORMS),
   /**
    * The address at which clients reach a local stack; null in production, where the configuration states the address.

@@ -57,6 +57,7 @@ export async function startDaemonProcess(
       serverKeyPem: server.keyPem,
       workerCertPem: worker.certPem,
     },
+    maxStreams: 1_000,
     platform: 'simulated',
     ownUrl: modeOf(config) === 'local' ? 'http://127.0.0.1:8787' : null,
     tls: null,

@@ -59,6 +59,7 @@ export async function openDaemonWorld(): Promise<DaemonWorld> {
         serverKeyPem: inner.server.keyPem,
         workerCertPem: inner.worker.certPem,
       },
+      maxStreams: 1_000,
       platform: 'simulated',
       ownUrl: 'http://127.0.0.1:8787',
       tls: null,

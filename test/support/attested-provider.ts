@@ -81,6 +81,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     proofs,
     connectMs: () => 2000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    maxStreams: 1_000,
     now: Date.now,
     log: () => {},
   })

@@ -16,6 +16,7 @@ export interface CarrierHostDeps {
   readonly key: ReceiptKeyParts
   readonly eventMemory: TakenByThread
   readonly place: number
+  readonly maxStreams: number
   /** The facts as of now. */
   readonly facts: () => Facts
   readonly proofs: Pick<ProviderProofs, 'distrust'>
@@ -132,6 +133,7 @@ export class CarrierHost {
       facts: feed(port2),
       eventMemory: deps.eventMemory,
       place: deps.place,
+      maxStreams: deps.maxStreams,
       beats,
     }
     const thread = new Worker(program, {

@@ -26,7 +26,7 @@ export interface CarrierTools {
  * tells it, and asks it for everything else.
  */
 export function startCarrier(
-  { link, key: parts, facts: feed, eventMemory, place }: CarrierData,
+  { link, key: parts, facts: feed, eventMemory, place, maxStreams }: CarrierData,
   { questions, send, thread, now }: CarrierTools,
 ): Promise<LinkServer> {
   const log: Log = (event, fields) => send({ type: 'log', event, fields })
@@ -39,7 +39,7 @@ export function startCarrier(
   const proofs = createMirroredProofs({ mirror, questions, send, now })
   const connectMs = () => service().connectMs
   const memory = new EventMemory(undefined, eventMemory, place)
-  const { egress, proveMessage } = openCalls({ proofs, connectMs, memory, now, log })
+  const { egress, proveMessage } = openCalls({ proofs, connectMs, memory, maxStreams, now, log })
   const key = receiptKeyOf(parts)
   const routerHop = (sha256: string) => mirror.facts.routerHops.get(sha256)
   const routes = createCarrierRoutes({

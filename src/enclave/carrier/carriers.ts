@@ -18,6 +18,8 @@ export interface CarriersInputs {
   /** One for each carrier; 0 = any free port. */
   readonly ports: readonly number[]
   readonly key: ReceiptKeyParts
+  /** How many streams each may have that are open or not settled. */
+  readonly maxStreams: number
   /** The facts as of now. */
   readonly facts: () => Facts
   readonly proofs: Pick<ProviderProofs, 'distrust' | 'reverify'>

@@ -16,6 +16,7 @@ export interface CarrierData {
   readonly eventMemory: TakenByThread
   /** Its place among the carriers, from 0. */
   readonly place: number
+  readonly maxStreams: number
   readonly beats: Beats
 }
 

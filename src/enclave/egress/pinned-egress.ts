@@ -27,6 +27,8 @@ export interface EgressDeps {
   readonly joiner: ChunkJoiner
   /** For events of streams whose chunks are written here; memory of its own unless it is shared. */
   readonly memory?: EventMemory
+  /** How many streams whose chunks are written here may be open or wait for their worker to ask for their record. */
+  readonly maxStreams: number
   /** Ms. */
   readonly now: () => number
   readonly log: Log
@@ -38,12 +40,13 @@ interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log
 }
 
 /** Egress over connections whose live key is the one that verified evidence binds. */
-export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress {
+export function createPinnedEgress({ connectMs, maxStreams, ...given }: EgressDeps): Egress {
+  const onFull = () => given.log('streams_left_to_workers', { reason: fullReason(maxStreams) })
   const deps = {
     memory: new EventMemory(),
     ...given,
     pools: createPools(connectMs, given.now),
-    written: new WrittenStreams(),
+    written: new WrittenStreams(maxStreams, onFull),
   }
   return {
     async carry(call) {
@@ -59,6 +62,10 @@ export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress 
     get: (provider, request) => get(provider, request, deps),
     close: () => deps.pools.close(),
   }
+}
+
+function fullReason(maxStreams: number): string {
+  return `${maxStreams} streams are open or not settled by their workers`
 }
 
 /**

@@ -70,8 +70,11 @@ export async function relay(parts: RelayParts): Promise<void> {
 }
 
 function passOn(answer: ProviderAnswer, parts: RelayParts): void {
-  const { response, open, joiner, ordered } = parts
-  if (ordered !== undefined && isReadable(answer)) return writeChunks(ordered, answer, parts)
+  const { response, open, joiner, ordered, written } = parts
+  // Without room for its record, the worker reads the provider's bytes and writes the chunks itself.
+  if (ordered !== undefined && isReadable(answer) && written.hasRoom()) {
+    return writeChunks(ordered, answer, parts)
+  }
   const { statusCode, headers } = answer
   const evidenceSha256 = open.channel.evidence.evidence_digest
   try {

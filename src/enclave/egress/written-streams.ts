@@ -25,43 +25,53 @@ const ASKED_AGAIN_MS = 15_000
  */
 const LEFT_MS = 60_000
 
-/** How many records wait to be asked for: more than workers have open requests. Beyond that, the oldest are dropped. */
-const MAX_WAITING = 16_384
-
 /** The streams whose chunks are written here, and for a while those that have ended. */
 export class WrittenStreams {
-  readonly #maxWaiting: number
+  readonly #max: number
+  readonly #onFull: () => void
   readonly #streams = new Map<string, Known>()
-  /** Those whose record was not asked for yet, in the order in which they ended. */
-  readonly #waiting = new Set<string>()
+  /** Those whose record was not asked for yet: open ones, and ended ones. */
+  readonly #unasked = new Set<string>()
+  #isFullTold = false
 
-  constructor(maxWaiting = MAX_WAITING) {
-    this.#maxWaiting = maxWaiting
+  /**
+   * @param max how many streams may be open or wait to be asked for
+   * @param onFull called when there are so many, and again only when half of them have gone in between
+   */
+  constructor(max: number, onFull: () => void) {
+    this.#max = max
+    this.#onFull = onFull
   }
 
   has(name: string): boolean {
     return this.#streams.has(name)
   }
 
+  /** Whether another stream may be added. No record is dropped for it: its request would then be billed nothing. */
+  hasRoom(): boolean {
+    if (this.#unasked.size < this.#max) return true
+    if (!this.#isFullTold) this.#onFull()
+    this.#isFullTold = true
+    return false
+  }
+
   /**
-   * Opens a stream under a name that is not in use. `open` is given what to call when it has ended, and when the worker has
+   * Opens a stream under a name that is not in use, where there is room. `open` is given what to call when it has ended, and when the worker has
    * closed its connection before it had taken all.
    */
   add(name: string, open: (ended: Ended, left: () => void) => Stoppable) {
     const ended: Ended = (record, keptMs, dropped) => {
       if (!this.#streams.has(name)) return
-      this.#waiting.add(name)
       this.#keep(name, record, keptMs, dropped)
-      const [oldest] = this.#waiting
-      if (oldest !== undefined && this.#waiting.size > this.#maxWaiting) this.#drop(oldest)
     }
     const left = () => {
       const kept = this.#kept(name)
-      if (kept !== undefined && this.#waiting.has(name)) {
+      if (kept !== undefined && this.#unasked.has(name)) {
         this.#keep(name, kept.record, LEFT_MS, kept.dropped)
       }
     }
     this.#streams.set(name, { open: open(ended, left) })
+    this.#unasked.add(name)
   }
 
   /** Ends a stream if it is open; soon after, it is forgotten. Undefined where none of that name is known. */
@@ -70,7 +80,7 @@ export class WrittenStreams {
     if (named !== undefined && 'open' in named) named.open.stop()
     const kept = this.#kept(name)
     if (kept === undefined) return undefined
-    this.#waiting.delete(name)
+    this.#forgetUnasked(name)
     this.#keep(name, kept.record, ASKED_AGAIN_MS, kept.dropped)
     return kept.record
   }
@@ -91,8 +101,13 @@ export class WrittenStreams {
   #drop(name: string): void {
     const kept = this.#kept(name)
     clearTimeout(kept?.timer)
-    this.#waiting.delete(name)
+    this.#forgetUnasked(name)
     this.#streams.delete(name)
     kept?.dropped()
+  }
+
+  #forgetUnasked(name: string): void {
+    this.#unasked.delete(name)
+    if (this.#unasked.size <= this.#max / 2) this.#isFullTold = false
   }
 }

@@ -80,6 +80,7 @@ const EVENTS: Readonly<Record<SupervisorEvent | DaemonEvent | WorkerEvent, true>
   attestation_failed: true,
   unseal_refused: true,
   unsealed: true,
+  streams_left_to_workers: true,
   clock_behind: true,
   unexpected_error: true,
   request: true,

@@ -73,6 +73,7 @@ export class Server {
       platform: plan.start.platform,
       ownUrl: null,
       fronts,
+      workers: plan.start.workers,
       carriers: plan.start.carriers,
       probe: true,
       secrets: plan.start.providerSecrets,

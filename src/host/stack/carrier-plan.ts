@@ -9,6 +9,14 @@ export function carriersFor(workers: number, asked = workers): number {
   return threads === 1 ? 0 : threads
 }
 
+/**
+ * How many streams one thread may have that are open or not settled: as many as all its workers have open requests, and as many
+ * again, since those of a worker that was killed are kept for a minute, in which the next one opens its own.
+ */
+export function streamsOfThread(workers: number, carriers: number, openRequests: number): number {
+  return 2 * Math.ceil(workers / Math.max(1, carriers)) * openRequests
+}
+
 /** A worker's carrier: always the same one, because streams and their records are in one thread. */
 export function carrierOf<Carrier>(
   name: WorkerName,

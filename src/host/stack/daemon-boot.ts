@@ -1,5 +1,7 @@
 import type { DaemonBoot, DaemonReady, TlsMaterial } from '../../protocol/boot.ts'
 import { daemonDir } from './accounts.ts'
+import { streamsOfThread } from './carrier-plan.ts'
+import { openRequestsOf } from './open-requests.ts'
 import type { PartsPlan } from './parts-plan.ts'
 
 /** The file in the state directory with the configuration in which the stand-in's address was filled in. */
@@ -16,6 +18,7 @@ export interface FormerStarts {
 /** The message with which the daemon is started: with the ports, the TLS key and the release of its first start. */
 export function daemonBoot(plan: PartsPlan, { ready, tls, configText }: FormerStarts): DaemonBoot {
   const { adminToken, bundlePath, config, link, mode, ownUrl, platform, secrets, state } = plan
+  const { settings, workers = 1, carriers = 0 } = plan
   return {
     mode,
     configPath: mode === 'local' && config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
@@ -29,7 +32,8 @@ export function daemonBoot(plan: PartsPlan, { ready, tls, configText }: FormerSt
       serverKeyPem: link.server.keyPem,
       workerCertPem: link.worker.certPem,
     },
-    carrierPorts: [...(ready?.carrierPorts ?? anyPorts(plan.carriers))],
+    carrierPorts: [...(ready?.carrierPorts ?? anyPorts(carriers))],
+    maxStreams: streamsOfThread(workers, carriers, openRequestsOf(settings)),
     platform,
     ownUrl,
     ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
@@ -39,6 +43,6 @@ export function daemonBoot(plan: PartsPlan, { ready, tls, configText }: FormerSt
   }
 }
 
-function anyPorts(count = 0): number[] {
+function anyPorts(count: number): number[] {
   return Array.from({ length: count }, () => 0)
 }

@@ -16,6 +16,8 @@ export interface PartsPlan {
   readonly ownUrl: string | null
   /** The listeners between clients and the workers; absent where another program runs the worker. */
   readonly fronts?: Pick<Fronts, 'of'>
+  /** Worker processes, 1 by default. */
+  readonly workers?: number
   /** Threads of the daemon that carry the workers' calls; by default its main thread does. */
   readonly carriers?: number
   /** Whether each worker has a socket of its own for the supervisor's probes. */

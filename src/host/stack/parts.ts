@@ -3,17 +3,16 @@ import { join } from 'node:path'
 import type { DaemonReady, FromDaemon, TlsMaterial, ToDaemon } from '../../protocol/boot.ts'
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import { readConsolePage } from '../console-page.ts'
-import { openRequestsFor } from '../front/limits.ts'
 import { carrierOf } from './carrier-plan.ts'
 import type { Child } from './child.ts'
 import { daemonBoot, EFFECTIVE_CONFIG } from './daemon-boot.ts'
 import { ledgerDir } from './ledger-dir.ts'
 import { LedgerPart } from './ledger-part.ts'
 import type { LinkEnd } from './link-binding.ts'
+import { openRequestsOf } from './open-requests.ts'
 import type { GivenSecrets, PartsPlan } from './parts-plan.ts'
 import type { Started } from './process-restarter.ts'
 import type { RouterConfigFile } from './router-config.ts'
-import { openFilesLimit } from './runtime-check.ts'
 import { startDaemon, sendToDaemon } from './start-daemon.ts'
 import { startStandin, sendToStandin, type StandinReady } from './start-standin.ts'
 import { startWorker, type WorkerPorts } from './start-worker.ts'
@@ -125,7 +124,7 @@ export class Parts {
       storage: settings.storage,
       databaseCa: this.#plan.config.config.service.database_ca,
       storageDir: this.#ledgerDir(),
-      maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
+      maxOpenRequests: openRequestsOf(settings),
       privateNetwork: this.#reachesPrivate(),
       privateWebhooks: this.#plan.mode === 'local',
     })

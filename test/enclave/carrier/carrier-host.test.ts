@@ -46,6 +46,7 @@ async function hostOf(program: string, said: string[]) {
     key: await generateReceiptKey(),
     eventMemory: shared,
     place: OWN,
+    maxStreams: 1_000,
     facts: () => NO_FACTS,
     proofs: { distrust: () => {} },
     answer: async () => undefined,

@@ -113,6 +113,7 @@ beforeAll(async () => {
       workerCertPem: worker.certPem,
     },
     ports: [0, 0],
+    maxStreams: 1_000,
     counts: { carrierLost: (why) => lost.push(why) },
     key: await generateReceiptKey(),
     facts: () => facts,

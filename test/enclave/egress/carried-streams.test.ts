@@ -22,18 +22,23 @@ afterEach(async () => {
 })
 
 /** The daemon's egress to one provider. */
-async function carry({ port, tls }: { readonly port: number; readonly tls: DaemonTls }) {
+async function carry(
+  { port, tls }: { readonly port: number; readonly tls: DaemonTls },
+  maxStreams = 1_000,
+) {
+  const logged: unknown[] = []
   const egress = createPinnedEgress({
     proofs: provenAlways('nova', `https://127.0.0.1:${port}/v1`, tls.spkiSha256),
     connectMs: () => 30_000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    maxStreams,
     now: Date.now,
-    log: () => {},
+    log: (event, fields) => void logged.push({ event, ...fields }),
   })
   closing.push(() => egress.close())
   const link = await startEgressLink(egress)
   closing.push(() => link.close())
-  return { egress, link }
+  return { egress, link, logged }
 }
 
 const order = (stream: string) => ({
@@ -120,6 +125,40 @@ describe('a written stream', () => {
     await left.promise
     expect(egress.endStream(stream)?.finish_reason).toBeNull()
   }, 120_000)
+})
+
+describe('streams beyond those that may be open or not settled', () => {
+  it('are relayed for the worker to write, which an operator is told once, and no record is lost', async () => {
+    const provider = await startRecordingProvider((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(DELTA + FINISH)
+    })
+    closing.push(() => provider.close())
+    const { egress, link, logged } = await carry(provider, 2)
+    const streams = Array.from({ length: 4 }, () => randomUUID())
+    const answers: { written: unknown; text: string }[] = []
+    for (const stream of streams) {
+      const { headers, text } = await link.post('nova', 'a prompt', order(stream))
+      answers.push({ written: headers['x-cmr-chunks'], text })
+    }
+    expect(answers.map(({ written }) => written)).toEqual([
+      'written',
+      'written',
+      undefined,
+      undefined,
+    ])
+    expect(answers[3]?.text).toBe(DELTA + FINISH)
+    expect(logged).toEqual([
+      {
+        event: 'streams_left_to_workers',
+        reason: '2 streams are open or not settled by their workers',
+      },
+    ])
+    const finishes = streams.map((stream) => egress.endStream(stream)?.finish_reason)
+    expect(finishes).toEqual(['stop', 'stop', undefined, undefined])
+    const { headers } = await link.post('nova', 'a prompt', order(randomUUID()))
+    expect(headers['x-cmr-chunks']).toBe('written')
+  })
 })
 
 describe('a call', () => {

@@ -38,6 +38,7 @@ function egressTo(port: number, spkiSha256: string, connectMs = 10_000): Egress 
     proofs: provenAlways('nova', `https://127.0.0.1:${port}/v1`, spkiSha256),
     connectMs: () => connectMs,
     joiner: new ChunkJoiner({ now: Date.now }),
+    maxStreams: 1_000,
     now: Date.now,
     log: () => {},
   })

@@ -48,6 +48,7 @@ beforeAll(async () => {
     proofs,
     connectMs: () => 2_000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    maxStreams: 1_000,
     now: Date.now,
     log: () => {},
   })

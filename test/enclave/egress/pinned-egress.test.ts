@@ -59,6 +59,7 @@ async function set(setting: Setting = {}): Promise<CountedProofs> {
     proofs,
     connectMs: () => setting.connectMs ?? 2000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    maxStreams: 1_000,
     now: Date.now,
     log: () => {},
   })

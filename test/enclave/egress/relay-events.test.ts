@@ -40,6 +40,7 @@ describe('a stream of events whose chunks are joined', () => {
       proofs,
       connectMs: () => 10_000,
       joiner: slowJoiner(),
+      maxStreams: 1_000,
       now: Date.now,
       log: () => {},
     })

@@ -33,7 +33,7 @@ function add(streams: WrittenStreams, name: string, keptMs: number, dropped = ()
 }
 
 function ended(keptMs: number, dropped = () => {}): WrittenStreams {
-  const streams = new WrittenStreams()
+  const streams = new WrittenStreams(1_000, () => {})
   add(streams, 'one', keptMs, dropped)
   return streams
 }
@@ -54,7 +54,7 @@ test('is given again to a worker that did not get it, and then forgotten', () =>
 })
 
 test('of a stream that the worker ends is given again, too', () => {
-  const streams = new WrittenStreams()
+  const streams = new WrittenStreams(1_000, () => {})
   const stopped = { ...RECORD, ending: { kind: 'stopped' as const } }
   streams.add('one', (onEnd) => ({
     stop: () => {
@@ -80,7 +80,7 @@ test('and is forgotten when its time is over, which is said once', () => {
 
 test('a worker that left before it had all of a stream has a minute to ask for its record', () => {
   const dropped = vi.fn<() => void>()
-  const streams = new WrittenStreams()
+  const streams = new WrittenStreams(1_000, () => {})
   add(streams, 'one', 3_660_000, dropped)()
   vi.advanceTimersByTime(59_999)
   expect(dropped).not.toHaveBeenCalled()
@@ -90,7 +90,7 @@ test('a worker that left before it had all of a stream has a minute to ask for i
 })
 
 test('one that asks before it leaves has as long as ever to ask again', () => {
-  const streams = new WrittenStreams()
+  const streams = new WrittenStreams(1_000, () => {})
   const leave = add(streams, 'one', 3_660_000)
   expect(streams.end('one')).toEqual(RECORD)
   leave()
@@ -98,19 +98,43 @@ test('one that asks before it leaves has as long as ever to ask again', () => {
   expect(streams.end('one')).toBeUndefined()
 })
 
-test('of more records than may wait, the oldest that was not asked for is dropped', () => {
+test('no record is dropped for want of room: no stream is taken until one was asked for', () => {
   const dropped: string[] = []
-  const streams = new WrittenStreams(2)
+  const full = vi.fn<() => void>()
+  const streams = new WrittenStreams(2, full)
   const end = (name: string) => add(streams, name, 3_660_000, () => void dropped.push(name))
   end('one')
+  expect(streams.hasRoom()).toBe(true)
   end('two')
+  expect(streams.hasRoom()).toBe(false)
+  expect(full).toHaveBeenCalledOnce()
   expect(streams.end('one')).toEqual(RECORD)
+  expect(streams.hasRoom()).toBe(true)
   end('three')
+  for (const name of ['one', 'two', 'three']) expect(streams.end(name)).toEqual(RECORD)
   expect(dropped).toEqual([])
-  end('four')
-  expect(dropped).toEqual(['two'])
-  expect(streams.end('two')).toBeUndefined()
-  for (const name of ['one', 'three', 'four']) expect(streams.end(name)).toEqual(RECORD)
-  vi.advanceTimersByTime(15_000)
-  expect(dropped).toEqual(['two', 'one', 'three', 'four'])
+})
+
+test('streams that are still open take room, too, and those that nobody asks for give it back in the end', () => {
+  const streams = new WrittenStreams(2, () => {})
+  streams.add('open', () => ({ stop: () => RECORD }))
+  add(streams, 'left', 60_000)
+  expect(streams.hasRoom()).toBe(false)
+  vi.advanceTimersByTime(60_000)
+  expect(streams.hasRoom()).toBe(true)
+})
+
+test('that there is no room is said once, and again when half of the streams have gone in between', () => {
+  const full = vi.fn<() => void>()
+  const streams = new WrittenStreams(4, full)
+  for (const name of ['one', 'two', 'three', 'four']) add(streams, name, 60_000)
+  expect([streams.hasRoom(), streams.hasRoom()]).toEqual([false, false])
+  streams.end('one')
+  add(streams, 'five', 60_000)
+  expect(streams.hasRoom()).toBe(false)
+  expect(full).toHaveBeenCalledOnce()
+  for (const name of ['two', 'three']) streams.end(name)
+  for (const name of ['six', 'seven']) add(streams, name, 60_000)
+  expect(streams.hasRoom()).toBe(false)
+  expect(full).toHaveBeenCalledTimes(2)
 })

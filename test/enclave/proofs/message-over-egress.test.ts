@@ -51,6 +51,7 @@ async function prove(spki: (own: string) => string) {
     proofs,
     connectMs: () => 1000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    maxStreams: 1_000,
     now: Date.now,
     log: () => {},
   })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { carrierOf, carriersFor } from '../../../src/host/stack/carrier-plan.ts'
+import { carrierOf, carriersFor, streamsOfThread } from '../../../src/host/stack/carrier-plan.ts'
 import { workerNames } from '../../../src/host/stack/worker-name.ts'
 
 describe('the carriers of a daemon', () => {
@@ -22,5 +22,16 @@ describe('the carriers of a daemon', () => {
 
   test('are none where the main thread carries', () => {
     expect(carrierOf('worker-2', [])).toBeUndefined()
+  })
+})
+
+describe('a thread may have twice as many streams as its workers have open requests', () => {
+  test.each([
+    ['one worker without carriers', 1, 0, 2_000],
+    ['several workers without carriers', 3, 0, 6_000],
+    ['a carrier for each worker', 3, 3, 2_000],
+    ['carriers of which the fullest has two workers', 3, 2, 4_000],
+  ])('%s', (_what, workers, carriers, streams) => {
+    expect(streamsOfThread(workers, carriers, 1_000)).toBe(streams)
   })
 })
