@@ -26,6 +26,7 @@ import { JournalSettling } from './journal-settling.ts'
 import { Journal } from './journal.ts'
 import { carryOutInMemory, find, isInMemory } from './memory-calls.ts'
 import { PendingBills } from './pending.ts'
+import { SharedFold } from './shared-fold.ts'
 import { carryOutBySql } from './sql-calls.ts'
 import { bringBack, holdAgain } from './take-over.ts'
 
@@ -52,6 +53,7 @@ export class EmbeddedLedger implements LedgerEngine {
   readonly #settling: JournalSettling
   readonly #folding: Folding
   readonly #schedule: FoldSchedule
+  readonly #readersFold: SharedFold
   /** Ends when the work that has come so far has ended. Memory and tables are used by one at a time. */
   #last: Promise<unknown> = Promise.resolve()
   #isAtWork = false
@@ -68,7 +70,10 @@ export class EmbeddedLedger implements LedgerEngine {
       journal: this.#journal,
       pending: this.#pending,
     }
-    const folded = () => void (this.#lastWriteFailed = false)
+    const folded = () => {
+      this.#lastWriteFailed = false
+      this.#readersFold.succeeded()
+    }
     const makeRoom = () => this.#fold({ leave: true })
     this.#folding = new Folding({ ...parts, folded })
     this.#settling = new JournalSettling({ ...parts, makeRoom })
@@ -76,6 +81,14 @@ export class EmbeddedLedger implements LedgerEngine {
       later,
       foldAt,
       fold: () => this.#exclusively(makeRoom),
+    })
+    this.#readersFold = new SharedFold({
+      later,
+      fold: (begun) =>
+        this.#exclusively(() => {
+          begun()
+          return makeRoom()
+        }),
     })
   }
 
@@ -168,7 +181,7 @@ export class EmbeddedLedger implements LedgerEngine {
 
   /** Brings the tables up to the memory. @throws what the store throws; nothing is lost then */
   async fold(): Promise<void> {
-    if (this.isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
+    if (this.isBehind) await this.#readersFold.run()
   }
 
   #decideInMemory(calls: readonly AccountCall[], outcomes: Outcomes): void {
