@@ -1,6 +1,6 @@
 import { LinkError, type LinkErrorCode } from '../link-error.ts'
 import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
-import { ConnectFailure, type ConnectFailureKind } from '../outbound/tls-connect.ts'
+import { ConnectFailure, type ConnectFailureKind } from '../outbound/connect-failure.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 import { PinMismatch, type PinnedConnection } from './pinned-connection.ts'
 import type { Pools } from './pools.ts'

@@ -1,7 +1,7 @@
-import { closeSync, openSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { StageClock } from '../../worker/stream/stage-clock.ts'
+import { ConnectFailure, connectFailureKind, type ConnectFailureKind } from './connect-failure.ts'
 
 export interface TlsTarget {
   readonly host: string
@@ -12,37 +12,6 @@ export interface TlsTarget {
   readonly connectMs: number
   /** Ms. */
   readonly now: () => number
-}
-
-/** `exhausted`: this process, or its machine, has no file descriptors or memory left for a connection. */
-export type ConnectFailureKind = 'unreachable' | 'timeout' | 'exhausted'
-
-/** What the system says then, whoever the peer is. */
-const EXHAUSTED: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
-
-/** A name that could not be looked up for want of a descriptor fails with other codes, so one is opened to see. */
-function isExhausted({ code, syscall }: NodeJS.ErrnoException): boolean {
-  return EXHAUSTED.has(code) || (syscall === 'getaddrinfo' && !canOpenFile())
-}
-
-function canOpenFile(): boolean {
-  try {
-    closeSync(openSync('/dev/null', 'r'))
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** No connection was established. Callers use the kind; the message is never shown. */
-export class ConnectFailure extends Error {
-  readonly kind: ConnectFailureKind
-
-  constructor(kind: ConnectFailureKind, options?: ErrorOptions) {
-    super(`connect: ${kind}`, options)
-    this.name = 'ConnectFailure'
-    this.kind = kind
-  }
 }
 
 /** Takes what was read, which is overwritten by the next read; false: no more for now. */
@@ -80,7 +49,7 @@ export function connectTls(target: TlsTarget, take?: TakeBytes): Promise<TLSSock
     clock.enter(connectMs)
     const onError = (cause: NodeJS.ErrnoException) => {
       clock.stop()
-      fail(isExhausted(cause) ? 'exhausted' : 'unreachable', cause)
+      fail(connectFailureKind(cause), cause)
     }
     socket.once('error', onError)
     socket.once('secureConnect', () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { openPinned, type PinnedDeps } from '../../../src/enclave/egress/open-pinned.ts'
 import { LinkError } from '../../../src/enclave/link-error.ts'
-import { ConnectFailure } from '../../../src/enclave/outbound/tls-connect.ts'
+import { ConnectFailure } from '../../../src/enclave/outbound/connect-failure.ts'
 import type { ProviderChannel } from '../../../src/enclave/proofs.ts'
 
 it.each([
