@@ -11,6 +11,12 @@ export interface DeadlineTimer {
   stop(): void
 }
 
+/** A time that is kept for others. */
+export interface Deadline extends DeadlineTimer {
+  /** How long it lasts at least from now on, ms; 0 once it may pass at any moment. */
+  leftMs(): number
+}
+
 /** Calls `passed` after `ms` milliseconds, unless it is stopped before. */
 export type After = (ms: number, passed: () => void) => DeadlineTimer
 
@@ -31,15 +37,18 @@ export function startDeadline(
   now: () => number,
   passed: () => void,
   callAfter: After = after,
-): DeadlineTimer {
+): Deadline {
   let timer: DeadlineTimer
+  let left: () => number
   const wait = (forMs: number, graces: number) => {
     const dueAt = now() + forMs
+    const isGraceDue = () => graces > 0 && now() - dueAt > LATE_MS
+    left = () => (isGraceDue() ? GRACE_MS : Math.max(0, dueAt - now()))
     timer = callAfter(forMs, () => {
-      if (graces > 0 && now() - dueAt > LATE_MS) wait(GRACE_MS, graces - 1)
+      if (isGraceDue()) wait(GRACE_MS, graces - 1)
       else passed()
     })
   }
   wait(ms, MAX_GRACES)
-  return { stop: () => timer.stop() }
+  return { stop: () => timer.stop(), leftMs: () => left() }
 }

@@ -1,4 +1,5 @@
-import { startDeadline } from '../batching/deadline-timer.ts'
+import { after, startDeadline } from '../batching/deadline-timer.ts'
+import { IdlePlaces } from './idle-places.ts'
 import { DeadlinePassed, type OperationDeadline } from './operation-deadline.ts'
 
 /** One connection of a pool, used by one batch at a time. */
@@ -54,6 +55,9 @@ const MAX_IDLE_MS = 60_000
 /** How long such a connection may take to answer. */
 const MAX_ANSWER_MS = 250
 
+/** How long a connection may stay idle at most: the last ones of a busy hour are of no more use. */
+const CLOSE_IDLE_MS = 5 * 60_000
+
 /** So that connections follow a database that has moved, and its server's memory of each is freed. */
 const MAX_AGE_MS = 30 * 60_000
 
@@ -64,12 +68,35 @@ interface Kept<L extends PooledConnection> {
   readonly idleSince: number
 }
 
-/** A pool of connections, each opened at its first use, and renewed between two uses once it is old or no longer answers. */
+/**
+ * A pool of connections, each opened at its first use, renewed between two uses once it is old or no longer answers, and closed
+ * when it was not used for long.
+ */
 export function createConnectionPool<L extends PooledConnection>(
   options: ConnectionPoolOptions<L>,
 ): ConnectionPool<L> {
   const { now, open, survives } = options
   const queue = createConnectionQueue<Kept<L>>(options)
+  let isWatched = false
+
+  /** Looks at idle connections from time to time, as long as there are any. */
+  function watchIdle(): void {
+    if (isWatched || !queue.idle.hasOpen) return
+    isWatched = true
+    after(CLOSE_IDLE_MS, () => {
+      isWatched = false
+      const since = now() - CLOSE_IDLE_MS
+      for (const { connection } of queue.idle.empty(({ idleSince }) => idleSince <= since)) {
+        connection.discard()
+      }
+      watchIdle()
+    })
+  }
+
+  function release(user: PoolUser, kept: Omit<Kept<L>, 'idleSince'> | undefined): void {
+    queue.release(user, kept && { ...kept, idleSince: now() })
+    watchIdle()
+  }
 
   async function usable(
     kept: Kept<L> | undefined,
@@ -94,16 +121,31 @@ export function createConnectionPool<L extends PooledConnection>(
 
   return {
     async use(user, { passed }, work) {
-      // Rejects where the time is up already: work that is given up at once would only cost its connection.
-      await Promise.race([passed, Promise.resolve()])
-      const { connection, openedAt } = await usable(await queue.acquire(user, passed))
-      return runOn(connection, work, passed, {
-        done: (kept) =>
-          queue.release(user, kept && { connection: kept, openedAt, idleSince: now() }),
+      await unlessPassed(passed)
+      const kept = await queue.acquire(user, passed)
+      const ready = await usable(kept).catch((error: unknown) => {
+        release(user, undefined)
+        throw error
+      })
+      // The time may have passed while the connection was asked whether it answers.
+      await unlessPassed(passed).catch((error: unknown) => {
+        release(user, ready)
+        throw error
+      })
+      return runOn(ready.connection, work, passed, {
+        done: (connection) => release(user, connection && { ...ready, connection }),
         survives,
       })
     },
   }
+}
+
+/**
+ * Work that is given up at once would only cost its connection.
+ * @throws DeadlinePassed where the time is up already
+ */
+async function unlessPassed(passed: Promise<never>): Promise<void> {
+  await Promise.race([passed, Promise.resolve()])
 }
 
 async function runOn<L extends PooledConnection, Result>(
@@ -132,7 +174,7 @@ function createConnectionQueue<L>({
   size,
   share,
 }: Pick<ConnectionPoolOptions<PooledConnection>, 'size' | 'share'>) {
-  const idle: (L | undefined)[] = Array.from({ length: size }, () => undefined)
+  const idle = new IdlePlaces<L>(size)
   const busy = new Map<string, number>()
   const used = { reading: 0, waiting: 0 }
   const half = Math.max(1, Math.floor(size / 2))
@@ -153,9 +195,9 @@ function createConnectionQueue<L>({
   }
 
   async function acquire(user: PoolUser, passed: Promise<never>): Promise<L | undefined> {
-    if (idle.length > 0 && mayTake(user)) {
+    if (!idle.isEmpty && mayTake(user)) {
       count(user, 1)
-      return idle.pop()
+      return idle.take()
     }
     const { promise, resolve } = Promise.withResolvers<L | undefined>()
     const waiter = { user, take: resolve }
@@ -175,12 +217,12 @@ function createConnectionQueue<L>({
     const index = waiting.findIndex((waiter) => mayTake(waiter.user))
     const [next] = index < 0 ? [] : waiting.splice(index, 1)
     if (next === undefined) {
-      idle.push(connection)
+      idle.put(connection)
     } else {
       count(next.user, 1)
       next.take(connection)
     }
   }
 
-  return { acquire, release }
+  return { acquire, release, idle }
 }

@@ -12,7 +12,7 @@ export class DeadlinePassed extends StorageUnavailable {
 export interface OperationDeadline {
   /** Rejects with `DeadlinePassed` once the time is up. */
   readonly passed: Promise<never>
-  /** What is left of the time, ms. */
+  /** What is left of the time, ms; as `passed`, with the grace after a time in which the program did not run. */
   leftMs(): number
 }
 
@@ -45,10 +45,9 @@ export async function withDeadline<Result>(
   const { promise: passed, reject } = Promise.withResolvers<never>()
   // It may pass while the operation waits for something else.
   passed.catch(() => {})
-  const dueAt = now() + deadlineMs
   const timer = startDeadline(deadlineMs, now, () => reject(new DeadlinePassed(deadlineMs)))
   try {
-    return await operation({ passed, leftMs: () => Math.max(0, dueAt - now()) })
+    return await operation({ passed, leftMs: () => timer.leftMs() })
   } finally {
     timer.stop()
   }

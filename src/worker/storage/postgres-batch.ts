@@ -1,7 +1,7 @@
 import type postgres from 'postgres'
 import type { BatchRows } from './batch-outcome.ts'
 import type { Row, Statement } from './database.ts'
-import { isWrongIsolation } from './postgres-errors.ts'
+import { isWrongIsolation, survives } from './postgres-errors.ts'
 import { isRead } from './sql.ts'
 
 /** A batch failed (`cause` says why) at a point where it cannot have written anything, so it may be run again. */
@@ -90,13 +90,22 @@ async function runWrites(
   let begun = false
   const isolation = customerId === null ? SERIALIZABLE : READ_COMMITTED
   const lock = customerId === null ? [] : [{ sql: LOCK_CUSTOMER, params: [customerId] }]
-  try {
-    return await sql.begin(isolation, async (tx) => {
-      begun = true
-      const limit = { sql: LIMIT_TRANSACTION, params: [String(lockMs()), String(idleMs)] }
-      const first = [limit, ...lock]
+  const { promise: lost, reject: lose } = Promise.withResolvers<never>()
+  const transaction = async (tx: Runner): Promise<BatchRows> => {
+    begun = true
+    const limit = { sql: LIMIT_TRANSACTION, params: [String(lockMs()), String(idleMs)] }
+    const first = [limit, ...lock]
+    try {
       return (await runAll(tx, [...first, ...statements])).slice(first.length)
-    })
+    } catch (error) {
+      if (survives(error)) throw error
+      // The driver would send a ROLLBACK, which throws where nobody catches it if the connection is gone. Its owner discards it.
+      lose(error)
+      return new Promise(() => {})
+    }
+  }
+  try {
+    return await Promise.race([lost, sql.begin(isolation, transaction)])
   } catch (error) {
     throw begun ? error : new NotCommitted(error)
   }

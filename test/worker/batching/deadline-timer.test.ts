@@ -53,3 +53,24 @@ describe('a deadline', () => {
     expect(passed).not.toHaveBeenCalled()
   })
 })
+
+describe('what is left of a deadline', () => {
+  test('is what is left of its time, and nothing from its end on', () => {
+    const { timer } = deadline()
+    vi.advanceTimersByTime(400)
+    expect(timer.leftMs()).toBe(600)
+    vi.advanceTimersByTime(600)
+    expect(timer.leftMs()).toBe(0)
+  })
+
+  test('is the second that it will wait where the program did not run, also before the timer has fired', () => {
+    const { timer, passed, sleep } = deadline()
+    sleep(60_000)
+    expect(timer.leftMs()).toBe(1_000)
+    vi.advanceTimersByTime(1_000)
+    expect(timer.leftMs()).toBe(1_000)
+    vi.advanceTimersByTime(400)
+    expect(timer.leftMs()).toBe(600)
+    expect(passed).not.toHaveBeenCalled()
+  })
+})

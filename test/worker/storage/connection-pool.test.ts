@@ -20,9 +20,11 @@ describe('a pool of connections', () => {
   let discarded: number[] = []
   let asked: number[] = []
   let isAlive: () => Promise<boolean> = async () => true
+  let opensFail = false
   const create = (size: number, share = size) => {
     const connections = createConnectionPool<TestConnection>({
       open: () => {
+        if (opensFail) throw new TypeError('the address is none')
         const name = ++opened
         return {
           name,
@@ -51,6 +53,7 @@ describe('a pool of connections', () => {
     discarded = []
     asked = []
     isAlive = async () => true
+    opensFail = false
   })
   afterEach(() => vi.useRealTimers())
 
@@ -97,6 +100,79 @@ describe('a pool of connections', () => {
     }
     expect(await name()).toBe(2)
     expect(discarded).toEqual([1])
+  })
+
+  it('closes connections that were not used for five minutes, and keeps those that were', async () => {
+    const connections = create(3)
+    const busy = () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      return { used: connections.use(writer('a'), () => promise), resolve }
+    }
+    const all = [busy(), busy(), busy()]
+    await vi.advanceTimersByTimeAsync(0)
+    for (const { used, resolve } of all) {
+      resolve()
+      await used
+    }
+    const name = () => connections.use(writer('a'), async (connection) => connection.name)
+    await vi.advanceTimersByTimeAsync(200_000)
+    expect(await name()).toBe(3)
+    await vi.advanceTimersByTimeAsync(200_000)
+    expect(discarded).toEqual([1, 2])
+    expect(await name()).toBe(3)
+    await vi.advanceTimersByTimeAsync(600_000)
+    expect(discarded).toEqual([1, 2, 3])
+    expect(vi.getTimerCount()).toBe(0)
+    expect(await name()).toBe(4)
+  })
+
+  it('takes a connection that is open before it opens another one', async () => {
+    const connections = create(2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const kept = connections.use(writer('a'), () => promise)
+    const lost = connections.use(writer('b'), async () => {
+      throw new RangeError('harmful')
+    })
+    resolve()
+    await kept
+    await expect(lost).rejects.toThrow('harmful')
+    expect(await connections.use(writer('c'), async ({ name }) => name)).toBe(1)
+    expect(opened).toBe(2)
+  })
+
+  it('begins no work whose time has passed while its connection was asked, and loses no place', async () => {
+    const { use, pool } = create(1)
+    await use(writer('a'), async () => {})
+    vi.setSystemTime(Date.now() + 60_000)
+    const answered = Promise.withResolvers<boolean>()
+    isAlive = () => answered.promise
+    const worked: string[] = []
+    const late = Promise.allSettled([
+      withDeadline({ deadlineMs: 100, now: Date.now }, (deadline) =>
+        pool.use(writer('a'), deadline, async () => worked.push('late')),
+      ),
+    ])
+    await vi.advanceTimersByTimeAsync(100)
+    answered.resolve(true)
+    expect(await late).toEqual([
+      {
+        status: 'rejected',
+        reason: new StorageUnavailable('the database did not answer within 100 ms'),
+      },
+    ])
+    expect(worked).toEqual([])
+    expect(await use(writer('a'), async ({ name }) => name)).toBe(1)
+    expect(discarded).toEqual([])
+  })
+
+  it('loses no place to a connection that cannot even be made', async () => {
+    const connections = create(1)
+    opensFail = true
+    for (let times = 0; times < 2; times++) {
+      await expect(connections.use(writer('a'), never)).rejects.toThrow('the address is none')
+    }
+    opensFail = false
+    expect(await connections.use(writer('a'), async ({ name }) => name)).toBe(1)
   })
 
   it('gives waiting work its turn in order', async () => {

@@ -1,5 +1,7 @@
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runPostgresBatch } from '../../../src/worker/storage/postgres-batch.ts'
+import { openPostgresConnection } from '../../../src/worker/storage/postgres-connection.ts'
 import { createPostgresEngine } from '../../../src/worker/storage/postgres-engine.ts'
 import { startPostgres, type PostgresServer } from '../../support/postgres.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
@@ -44,6 +46,42 @@ describe('connections to PostgreSQL', () => {
     const [before, , after, level] = await engine.batch(null, [PID, wait, PID, isolation])
     expect(level).toEqual([{ isolation: 'repeatable read' }])
     expect(after).toEqual(before)
+  }, 120_000)
+
+  test('that are cut while a batch writes fail that batch, and nothing else of the program', async () => {
+    const proxy = await startTcpProxy(Number(new URL(databaseUrl).port))
+    const throughProxy = new URL(databaseUrl)
+    throughProxy.port = String(proxy.port)
+    const connection = openPostgresConnection({ databaseUrl: throughProxy.href })
+    expect(await connection.isAlive()).toBe(true)
+    const uncaught: unknown[] = []
+    const note = (error: unknown) => void uncaught.push(error)
+    process.on('uncaughtException', note)
+    const sleep = {
+      sql: 'WITH s AS (SELECT pg_sleep(CAST(? AS INTEGER))) SELECT * FROM s',
+      params: [60],
+    }
+    const limits = { readMs: NEVER_MS, lockMs: () => NEVER_MS, idleMs: NEVER_MS }
+    const batch = { customerId: null, statements: [sleep] }
+    const ended = Promise.allSettled([runPostgresBatch(connection.sql, batch, limits)])
+    const asleep = async () => {
+      const [row] = await outside`SELECT COUNT(*) AS n FROM pg_stat_activity
+        WHERE wait_event = 'PgSleep' AND datname = current_database()`
+      return row?.['n']
+    }
+    await expect.poll(asleep, { timeout: 60_000 }).toBe('1')
+    await proxy.cut()
+    const lost = { status: 'rejected', reason: { code: 'CONNECTION_CLOSED' } }
+    expect(await ended).toMatchObject([lost])
+    // What nobody catches is reported in the turns of the event loop that follow.
+    for (let turn = 0; turn < 5; turn++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    process.off('uncaughtException', note)
+    expect(uncaught).toEqual([])
+    connection.discard()
+    await proxy.close()
   }, 120_000)
 
   test('that what is between has forgotten within a minute are replaced', async () => {
