@@ -1,4 +1,5 @@
 import type { HeldReservation } from '../storage/ledger-engine.ts'
+import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { Accounts } from './accounts.ts'
 import { countInWindow } from './admission.ts'
 import { settlementEntrySchema } from './entry-schema.ts'
@@ -26,8 +27,20 @@ export function bringBack(
       throw new Error('internal error: the journal holds a settlement that the tables do not take')
     }
     keepEvidence(accounts, entry)
+    countWhatTablesLack(accounts, entry)
     pending.add(billInMemory(accounts, entry).bill)
   }
+}
+
+/** A settled request whose reservation the table does not have was admitted after the last fold: no window of its key has it. */
+function countWhatTablesLack(
+  accounts: Accounts,
+  { requestId, customerId, keyPrefix, usage }: SettlementEntry,
+): void {
+  const account = accounts.find(customerId)
+  if (account === undefined || account.open.has(requestId)) return
+  const key = accounts.keyOf(account, keyPrefix)
+  if (key !== undefined) countInWindow(accounts, account, key, usage.createdAtMs)
 }
 
 /** Reserves again what is neither in the tables nor settled. */

@@ -191,6 +191,31 @@ test('a ledger that takes the place of another holds what that one held, but not
   expect(await readLedgerTotals(after)).toMatchObject({ balance: 23n, reserved: 10n })
 })
 
+test("a ledger that takes the place of another counts the requests of the last second in their key's minute, each once", async () => {
+  const plans = { standard: { discount_pct: 0, requests_per_minute: 5 } }
+  const former = await openEmbedded()
+  const key = await addCustomer(former, { billing: 'postpaid' })
+  const ask = (db: Database, requestId: string) => admit(db, { ...askOf(key, requestId), plans })
+  const settle = (requestId: string) =>
+    commitSettlement(former, settlementOf(key, requestId, { nano: 1n }))
+  await ask(former, 'stored and settled')
+  await ask(former, 'stored and open')
+  await former.passTime()
+  await settle('stored and settled')
+  await ask(former, 'settled')
+  await settle('settled')
+  await ask(former, 'open')
+
+  const after = await openEmbedded(
+    ':memory:',
+    () => former.store,
+    false,
+    former.ledgerEngine.held(),
+  )
+  await ask(after, 'the fifth')
+  await expect(ask(after, 'the sixth')).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+})
+
 test('an object that gets a new instance offers nothing until that is open, and its reservations are kept until then', async () => {
   const local = new LocalLedger()
   const first = await openEmbedded()
