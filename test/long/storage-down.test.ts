@@ -135,7 +135,9 @@ describe('while PostgreSQL', () => {
     for (const answer of [...answers, health, jwks]) await expectUnavailable(answer)
     expect(await standinOf(stack).exchanges()).toEqual([])
     // A storage that was away may take a moment to be found again.
-    await expect.poll(async () => (await stack.fetch('/healthz')).status).toBe(200)
+    await expect
+      .poll(async () => (await stack.fetch('/healthz')).status, { timeout: 30_000 })
+      .toBe(200)
     await expectUntouched(stack, customer)
     expect((await chatAs(routerOf(stack), customer, CHAT)).status).toBe(200)
   })
@@ -151,7 +153,9 @@ describe('while PostgreSQL', () => {
       for (const answer of answers) await expectUnavailable(answer)
     }
     await proxy.heal()
-    await expect.poll(async () => (await stack.fetch('/healthz')).status).toBe(200)
+    await expect
+      .poll(async () => (await stack.fetch('/healthz')).status, { timeout: 30_000 })
+      .toBe(200)
     expect((await chatAs(routerOf(stack), eager, CHAT)).status).toBe(200)
   })
 
@@ -162,7 +166,7 @@ describe('while PostgreSQL', () => {
     await answerSlowly(standinOf(stack), { frameDelayMs: 150, wholeDelayMs: 1_500 })
     const whole = chatAs(routerOf(stack), patient, { ...CHAT, model: 'standin-two/glm-5' })
     const stream = await chatAs(routerOf(stack), streaming, { ...STREAM, model: 'standin/glm-5' })
-    await expect.poll(() => inPostgres(databaseUrl, openRequests)).toBe(2)
+    await expect.poll(() => inPostgres(databaseUrl, openRequests), { timeout: 30_000 }).toBe(2)
     await proxy.cut()
     const text = await stream.text()
     await expectUnavailable(await whole)
@@ -210,11 +214,16 @@ describe('while PostgreSQL', () => {
     await send('free', free)
     const unlock = await lockCustomer(databaseUrl, held.id)
     const waiting = Array.from({ length: 6 }, () => send('held', held))
-    await until(async () => (await inPostgres(databaseUrl, waitsForLock)) > 0)
-    await Promise.all(Array.from({ length: 3 }, () => send('free', free)))
-    const served = [...ended]
-    await unlock()
-    await Promise.all(waiting)
+    let served: readonly string[]
+    try {
+      await until(async () => (await inPostgres(databaseUrl, waitsForLock)) > 0)
+      await Promise.all(Array.from({ length: 3 }, () => send('free', free)))
+      served = [...ended]
+    } finally {
+      // Another try begins with no row locked, and with nothing that waits.
+      await unlock()
+      await Promise.allSettled(waiting)
+    }
     expect(served).toEqual(['free 200', 'free 200', 'free 200', 'free 200'])
     expect(ended.slice(4)).toEqual(Array.from({ length: 6 }, () => 'held 200'))
     for (const settled of [held, free]) {

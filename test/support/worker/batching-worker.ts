@@ -6,7 +6,25 @@ const JOIN_TIMEOUT_MS = 600_000
 /** How long a call takes, ms. */
 const CALL_MS = 200
 
-/** A worker with one batcher: `/leave` opens a batch and ends before it is sent, `/ask` asks, maybe several times; both at a time in ms. */
+/** Where a batch waits for others to join, it waits until so many requests have come. */
+const joining = { arrived: 0, expected: 0 }
+
+const startTimer = globalThis.setTimeout
+
+function startTurn(work: () => void): void {
+  if (joining.arrived >= joining.expected) startTimer(work, 0)
+  else startTimer(() => startTurn(work), 1)
+}
+
+// One turn of the event loop is what the batcher waits by.
+Object.assign(globalThis, {
+  setTimeout: (work: () => void, ms: number) => (ms === 0 ? startTurn(work) : startTimer(work, ms)),
+})
+
+/**
+ * A worker with one batcher: `/leave` opens a batch and ends before it is sent, `/ask` asks, maybe several times; both at a time in
+ * ms. `of`: how many requests share the call.
+ */
 function createWorker() {
   let now = 0
   const ask = createBatcher<string, string>(
@@ -28,6 +46,11 @@ function createWorker() {
     async fetch(request: Request): Promise<Response> {
       const { pathname, searchParams } = new URL(request.url)
       now = Number(searchParams.get('at'))
+      const of = searchParams.get('of')
+      if (of !== null) {
+        joining.expected = Number(of)
+        joining.arrived += 1
+      }
       if (pathname === '/leave') {
         void ask('left')
         return new Response('gone')
