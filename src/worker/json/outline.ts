@@ -1,4 +1,15 @@
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  isBlank,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './byte-codes.ts'
 import { JsonSyntaxError, MAX_NESTING } from './scan.ts'
+import { CONTAINER_BYTES, VALUE_BYTES } from './value-memory.ts'
 
 /** A stretch of JSON text that is parsed in one go: a value, or the elements or members between two commas. */
 export interface PlainPart {
@@ -18,18 +29,6 @@ export interface LargeContainer {
   readonly isObject: boolean
   readonly parts: readonly (PlainPart | NestedPart)[]
 }
-
-/** What the values of a text take in memory once parsed, about, bytes: measured in V8. */
-const CONTAINER_BYTES = 64
-const VALUE_BYTES = 16
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const BACKSLASH = 0x5c
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
 
 /**
  * Finds where JSON text can be cut so that it can be parsed in parts, in one pass that can be interrupted. Only brackets,
@@ -174,9 +173,4 @@ export class JsonOutline {
   #malformed(at: number): JsonSyntaxError {
     return new JsonSyntaxError(`unexpected byte at position ${at}`)
   }
-}
-
-/** White space of RFC 8259 section 2. */
-function isBlank(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }

@@ -1,4 +1,16 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isBlank,
+  MINUS,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './byte-codes.ts'
 import { decodeString, escapeAt, PLAIN, utf8SequenceLength } from './string.ts'
 
 /**
@@ -24,9 +36,9 @@ export class JsonSyntaxError extends Error {
 export const MAX_NESTING = 512
 
 const KINDS: Readonly<Record<number, JsonKind>> = {
-  0x7b: 'object',
-  0x5b: 'array',
-  0x22: 'string',
+  [OPEN_BRACE]: 'object',
+  [OPEN_BRACKET]: 'array',
+  [QUOTE]: 'string',
   0x74: 'boolean',
   0x66: 'boolean',
   0x6e: 'null',
@@ -35,10 +47,6 @@ const LITERALS: Readonly<Record<number, string>> = { 0x74: 'true', 0x66: 'false'
 
 /** Represents the end of the text where a byte is expected; never occurs in JSON. */
 const END = 0
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
 
 /**
  * Reads one JSON text from beginning to end. Every method reads the value at the cursor and moves the cursor behind
@@ -65,7 +73,7 @@ export class JsonCursor {
   /** The kind of the next value, by its first byte; the value itself is not checked yet. */
   peek(): JsonKind {
     const byte = this.#next()
-    if (byte === 0x2d || isDigit(byte)) return 'number'
+    if (byte === MINUS || isDigit(byte)) return 'number'
     return KINDS[byte] ?? this.#fail()
   }
 
@@ -97,34 +105,34 @@ export class JsonCursor {
    * position of its first quote, and may read the value; otherwise the value is skipped.
    */
   object(visit?: (name: string, start: number) => void): Range {
-    const start = this.#enter(0x7b)
-    if (!this.#closes(0x7d)) {
+    const start = this.#enter(OPEN_BRACE)
+    if (!this.#closes(CLOSE_BRACE)) {
       do {
         this.#next()
         const nameStart = this.#at
         this.#string()
         const name = visit === undefined ? '' : decodeString(this.#bytes, nameStart, this.#at)
-        this.#take(0x3a)
+        this.#take(COLON)
         this.#next()
         const valueStart = this.#at
         visit?.(name, nameStart)
         if (this.#at === valueStart) this.#value()
-      } while (this.#continues(0x7d))
+      } while (this.#continues(CLOSE_BRACE))
     }
     return { start, end: this.#at }
   }
 
   /** Visits the elements of an array. `visit` gets each element's index and may read the element. */
   array(visit?: (index: number) => void): Range {
-    const start = this.#enter(0x5b)
-    if (!this.#closes(0x5d)) {
+    const start = this.#enter(OPEN_BRACKET)
+    if (!this.#closes(CLOSE_BRACKET)) {
       let index = 0
       do {
         this.#next()
         const elementStart = this.#at
         visit?.(index++)
         if (this.#at === elementStart) this.#value()
-      } while (this.#continues(0x5d))
+      } while (this.#continues(CLOSE_BRACKET))
     }
     return { start, end: this.#at }
   }
@@ -138,9 +146,9 @@ export class JsonCursor {
   #value(): void {
     const byte = this.#next()
     if (byte === QUOTE) this.#string()
-    else if (byte === 0x7b) this.object()
-    else if (byte === 0x5b) this.array()
-    else if (byte === 0x2d || isDigit(byte)) this.#number()
+    else if (byte === OPEN_BRACE) this.object()
+    else if (byte === OPEN_BRACKET) this.array()
+    else if (byte === MINUS || isDigit(byte)) this.#number()
     else this.#literal(LITERALS[byte] ?? this.#fail())
   }
 
@@ -195,7 +203,7 @@ export class JsonCursor {
   }
 
   #number(): void {
-    if (this.#bytes[this.#at] === 0x2d) this.#at += 1
+    if (this.#bytes[this.#at] === MINUS) this.#at += 1
     if (this.#bytes[this.#at] === 0x30) this.#at += 1
     else this.#digits()
     if (this.#bytes[this.#at] === 0x2e) {
@@ -205,7 +213,7 @@ export class JsonCursor {
     if (((this.#bytes[this.#at] ?? END) | 0x20) !== 0x65) return
     this.#at += 1
     const sign = this.#bytes[this.#at]
-    if (sign === 0x2b || sign === 0x2d) this.#at += 1
+    if (sign === 0x2b || sign === MINUS) this.#at += 1
     this.#digits()
   }
 
@@ -226,7 +234,7 @@ export class JsonCursor {
   #next(): number {
     for (;;) {
       const byte = this.#bytes[this.#at] ?? END
-      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return byte
+      if (!isBlank(byte)) return byte
       this.#at += 1
     }
   }

@@ -1,4 +1,5 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
+import { BACKSLASH, QUOTE, SPACE } from './byte-codes.ts'
 
 /** The inside of a JSON string in bytes (RFC 8259 section 7; UTF-8 as The Unicode Standard, table 3-7). */
 
@@ -23,7 +24,7 @@ const HEX = Uint8Array.from({ length: 256 }, (_, byte) => {
 
 /** Marks the bytes that represent themselves in a string and need no further check. */
 export const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
-  byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0,
+  byte >= SPACE && byte < 0x80 && byte !== QUOTE && byte !== BACKSLASH ? 1 : 0,
 )
 
 /** The escape whose backslash is at `at`; undefined where it is not valid. */

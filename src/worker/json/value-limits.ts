@@ -1,3 +1,6 @@
+import { BACKSLASH, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, SPACE } from './byte-codes.ts'
+import { CONTAINER_BYTES, VALUE_BYTES } from './value-memory.ts'
+
 /** What one JSON text may hold if it is parsed in one go. */
 export interface ValueLimits {
   /** Memory of all values, by estimate, bytes, without the characters of strings. */
@@ -5,18 +8,6 @@ export interface ValueLimits {
   /** Different names of members: each takes a hundred times as long as a number. */
   readonly names: number
 }
-
-/** About what values take once parsed, bytes: measured in V8. */
-const CONTAINER_BYTES = 64
-const VALUE_BYTES = 16
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const BACKSLASH = 0x5c
-const OPEN_BRACKET = 0x5b
-const OPEN_BRACE = 0x7b
-const SPACE = 0x20
 
 /** Whether a text that may be JSON holds more than this. Looking takes a few milliseconds for each MiB. */
 export function holdsMoreThan(

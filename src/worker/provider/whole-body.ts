@@ -27,17 +27,29 @@ export async function readWholeBody(
     await response.body?.cancel()
     throw new AttemptFailure({ kind: 'unclassified' })
   }
-  try {
-    takeMemory(declaredBytes)
-  } catch (error) {
+  const refused = refusalOf(takeMemory, declaredBytes)
+  if (refused !== undefined) {
     await response.body?.cancel()
-    throw error
+    throw refused.error
   }
   // HTTP enforces the declared length. In workerd this takes one turn of the event loop, a read loop many.
   const bytes = await response.arrayBuffer().catch(() => {
     throw lostConnection(clock, false)
   })
   return new Uint8Array(bytes)
+}
+
+/** Why there is no memory; undefined where it was taken. */
+function refusalOf(
+  takeMemory: (bytes: number) => void,
+  bytes: number,
+): { readonly error: unknown } | undefined {
+  try {
+    takeMemory(bytes)
+    return undefined
+  } catch (error) {
+    return { error }
+  }
 }
 
 async function collect(
@@ -58,11 +70,10 @@ async function collect(
     length += value.length
     if (length > taken) {
       const more = Math.max(STEP_BYTES, length - taken)
-      try {
-        takeMemory(more)
-      } catch (error) {
+      const refused = refusalOf(takeMemory, more)
+      if (refused !== undefined) {
         await reader.cancel()
-        throw error
+        throw refused.error
       }
       taken += more
     }
