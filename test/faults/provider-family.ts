@@ -1,4 +1,5 @@
 import { ask } from './ask.ts'
+import { CROWD_ROUTE, openCrowd } from './crowd.ts'
 import { ledgerTextOf, healthOf } from './ledger.ts'
 import { outcomeWords, type Outcome, type ProviderCase } from './provider/case.ts'
 import { CONNECTION_CASES } from './provider/connections.ts'
@@ -6,6 +7,7 @@ import { DIALECT_CASES } from './provider/dialects.ts'
 import { END_CASES } from './provider/ends.ts'
 import { ERROR_CASES } from './provider/errors.ts'
 import { FRAMING_CASES } from './provider/framing.ts'
+import { JOINED_CASES } from './provider/joined.ts'
 import { LARGE_CASES } from './provider/large.ts'
 import { RATE_LIMIT_CASES } from './provider/rate-limits.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
@@ -125,30 +127,54 @@ const PATIENT = {
 /** A slow answer comes whole within one attempt, and silence leaves time for another. */
 const TIMED = { sync_attempt_ms: 5_000 }
 
+/** Silence takes its time, and streams beside the trials end by themselves. */
+const CROWDED = { ...PATIENT, idle_ms: 5_000 }
+
 interface Selection {
   readonly cases: readonly ProviderCase[]
   readonly timeouts: NonNullable<WorldOptions['timeouts']>
   readonly atATime?: number
   readonly pinned?: boolean
+  /** Whether so many streams run beside the trials that the router joins their chunks. */
+  readonly crowded?: boolean
 }
 
 function providerFamily(
   name: string,
-  { cases, timeouts, atATime = 12, pinned = false }: Selection,
+  { cases, timeouts, atATime = 12, pinned = false, crowded = false }: Selection,
 ): AnyFamily {
   const variants = variantsOf(cases)
+  const routes = variants.flatMap(routesOf)
+  const options = { timeouts, pinned }
   return family({
     name,
     trials: variants.map(trialOf),
     atATime,
-    open: () => openWorld(variants.flatMap(routesOf), { timeouts, pinned }),
+    open: () => (crowded ? openCrowded(routes, options) : openWorld(routes, options)),
     close: (world) => world.close(),
   })
+}
+
+async function openCrowded(routes: readonly WorldRoute[], options: WorldOptions): Promise<World> {
+  const world = await openWorld([...routes, CROWD_ROUTE], options)
+  const crowd = await openCrowd(world)
+  const close = async () => {
+    try {
+      await crowd.leave()
+    } finally {
+      await world.close()
+    }
+  }
+  return { ...world, close }
 }
 
 const TIMED_CASES = CASES.filter(({ timed }) => timed === true)
 const OTHER_CASES = CASES.filter(({ timed }) => timed !== true)
 const answered = ({ script }: ProviderCase) => script !== undefined
+
+/** Faults while chunks are joined; short clocks end none but silence. */
+const crowdedFamily = (name: string, pinned: boolean) =>
+  providerFamily(name, { cases: JOINED_CASES, timeouts: CROWDED, pinned, crowded: true })
 
 /** The same faults behind pinned egress, whose daemon reads and relays what the provider sends. */
 export const PINNED_FAMILIES: readonly AnyFamily[] = [
@@ -162,11 +188,13 @@ export const PINNED_FAMILIES: readonly AnyFamily[] = [
     timeouts: TIMED,
     pinned: true,
   }),
+  crowdedFamily('provider faults among many streams over pinned egress', true),
 ]
 
 export const PROVIDER_FAMILIES: readonly AnyFamily[] = [
   providerFamily('provider faults', { cases: OTHER_CASES, timeouts: PATIENT }),
   providerFamily('provider faults that a clock ends', { cases: TIMED_CASES, timeouts: TIMED }),
+  crowdedFamily('provider faults among many streams', false),
   providerFamily('large provider answers', {
     cases: LARGE_CASES,
     timeouts: PATIENT,
