@@ -35,14 +35,23 @@ async function startField({ mock, scratch }: Bench): Promise<Field> {
   const field = new Field()
   const { address } = mock
   await field.enter('direct', async () => directly(address), { kinds: FEW_STREAMS })
-  await field.enter('floor', () => startFloor(address, scratch), { kinds: FULL.kinds })
-  const directory = join(scratch, 'router')
-  const size = { furtherRoutes: 0 }
-  const router = await startRouter({ mock: address, directory, customers: CUSTOMERS, size })
+  await field.enter('floor', () => startFloor(address, scratch), {
+    again: () => startFloor(address, join(scratch, 'again')),
+    kinds: FULL.kinds,
+  })
+  const startIn = (directory: string) => {
+    const size = { furtherRoutes: 0 }
+    return startRouter({ mock: address, directory, customers: CUSTOMERS, size })
+  }
+  const router = await startIn(join(scratch, 'router'))
   field.endsWith(() => router.stop())
   if (router.chip !== undefined) mock.attest(router.chip)
   const chat = router.system('router', CUSTOMERS, false)
-  await field.enter('router', async () => chat, { kinds: COMMON_KINDS })
+  const again = async (): Promise<System> => {
+    const other = await startIn(join(scratch, 'again', 'router'))
+    return { ...other.system('router', CUSTOMERS, false), stop: () => other.stop() }
+  }
+  await field.enter('router', async () => chat, { again, kinds: COMMON_KINDS })
   await field.enter('router-pinned', async () => router.system('router-pinned', CUSTOMERS, true), {
     memory: false,
     kinds: FULL.kinds,
