@@ -38,8 +38,8 @@ export interface Crowd {
 }
 
 /** Opens the streams, and each anew when it has ended; resolves when all have begun. */
-export async function openCrowd({ stack, newCustomer }: World): Promise<Crowd> {
-  const { key } = await newCustomer()
+export async function openCrowd(world: World): Promise<Crowd> {
+  const { key } = await world.newCustomer()
   const stop = new AbortController()
   const failures = new Set<string>()
   const request = {
@@ -53,7 +53,7 @@ export async function openCrowd({ stack, newCustomer }: World): Promise<Crowd> {
     signal: stop.signal,
   }
   const ask = async () => {
-    const answer = await stack.fetch('/v1/chat/completions', request)
+    const answer = await world.stack.fetch('/v1/chat/completions', request)
     if (answer.status !== 200) failures.add(`${answer.status} ${await answer.text()}`)
     return answer
   }
