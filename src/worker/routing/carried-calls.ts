@@ -45,6 +45,9 @@ interface Death {
 /** Deaths that are further apart have nothing to do with each other, ms. */
 const RELATED_MS = 600_000
 
+/** After so many deaths, a route that alone was carried at each of them is to blame, whatever else was carried at some. */
+const ENOUGH_DEATHS = 3
+
 /** How often the daemon is asked whether it is back, and for how long. A thread is started anew within a second. */
 const BACK_EVERY_MS = 250
 const BACK_WITHIN_MS = 5_000
@@ -60,15 +63,16 @@ const BLAME: Failure = { kind: 'unavailable', retryAfterMs: MAX_RETRY_AFTER_MS }
 
 /**
  * The calls that the daemon carries for this worker, by route. When its thread dies, nothing tells which answer it was that
- * killed it, if any did. A route is to blame when the last two threads that died carried calls of no other route; where other
- * routes were carried as well, the death says nothing of any of them.
+ * killed it, if any did. A route is to blame when the last two threads that died carried calls of no other route, or when it is
+ * the only one that each of the last three carried. Two are not enough where others were carried as well: of a route that is busy all
+ * the time, threads that died for another reason carried calls, too. Where several routes were carried each time, none is to blame.
  */
 export class CarriedCalls {
   readonly #daemon: Daemon
   readonly #now: () => number
   /** How many calls of each route are under way, by thread. */
   readonly #open = new Map<string, Map<string, number>>()
-  /** The last two, the newer one last. */
+  /** The last three, the newest one last. */
   #deaths: readonly Death[] = []
 
   /** @param now ms */
@@ -110,17 +114,18 @@ export class CarriedCalls {
     const routes = new Set(this.#open.get(thread)?.keys()).add(route)
     this.#open.delete(thread)
     const death = { thread, at: this.#now(), routes }
-    this.#deaths = [...this.#deaths.slice(-1), death]
+    this.#deaths = [...this.#deaths.slice(1 - ENOUGH_DEATHS), death]
     return death
   }
 
   #isToBlame(route: string, death: Death): boolean {
-    const [older, newer] = this.#deaths
-    if (older === undefined || newer !== death) return false
-    const areRelated = Math.abs(newer.at - older.at) < RELATED_MS
-    return (
-      areRelated && [older, newer].every(({ routes }) => routes.size === 1 && routes.has(route))
-    )
+    if (this.#deaths.at(-1) !== death) return false
+    const related = this.#deaths.filter(({ at }) => Math.abs(death.at - at) < RELATED_MS)
+    const lastTwo = related.slice(-2)
+    const isAlone = ({ routes }: Death) => routes.size === 1 && routes.has(route)
+    if (lastTwo.length === 2 && lastTwo.every(isAlone)) return true
+    const always = [...death.routes].filter((one) => related.every(({ routes }) => routes.has(one)))
+    return related.length === ENOUGH_DEATHS && always.length === 1 && always[0] === route
   }
 
   async #daemonBack(pause: (ms: number) => Promise<void>): Promise<void> {

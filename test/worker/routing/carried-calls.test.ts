@@ -5,7 +5,11 @@ import type { Route } from '../../../src/worker/provider/route.ts'
 import { catalogueOf, tokenPrice } from '../../support/router-config.ts'
 
 const pricing = tokenPrice('eur', 1, 2)
-const routes = catalogueOf({ 'nova/glm': { pricing }, 'vela/glm': { pricing } }).routes
+const routes = catalogueOf({
+  'nova/glm': { pricing },
+  'vela/glm': { pricing },
+  'luna/glm': { pricing },
+}).routes
 
 function pinned(id: string): Route {
   const route = routes.find((one) => one.id === id)
@@ -15,6 +19,7 @@ function pinned(id: string): Route {
 
 const nova = pinned('nova/glm')
 const vela = pinned('vela/glm')
+const luna = pinned('luna/glm')
 
 const LOST = new LinkUnavailable('the enclave daemon broke off its answer')
 const BLAME = { kind: 'unavailable', retryAfterMs: 60_000 }
@@ -60,12 +65,29 @@ describe('the death of a thread of the daemon', () => {
     expect(await die(here, 'four')).toEqual(BLAME)
   })
 
-  it('is held against none of several routes, and the next one alone is a first one', async () => {
+  it('is the third one held against the only route that was carried at all three, whatever was carried beside it', async () => {
     const here = worker()
-    expect(await die(here, 'two')).toBeUndefined()
-    expect(await die(here, 'three', [vela])).toBeUndefined()
-    expect(await die(here, 'four')).toBeUndefined()
-    expect(await die(here, 'five')).toEqual(BLAME)
+    expect(await die(here, 'two', [vela])).toBeUndefined()
+    expect(await die(here, 'three', [luna])).toBeUndefined()
+    expect(await die(here, 'four', [vela, luna])).toEqual(BLAME)
+    expect(await die(here, 'five', [luna])).toEqual(BLAME)
+  })
+
+  it('is held against none of several routes that are carried each time', async () => {
+    const here = worker()
+    for (const thread of ['two', 'three', 'four', 'five']) {
+      expect(await die(here, thread, [vela])).toBeUndefined()
+    }
+  })
+
+  it('is not held against a route that was not carried at one of the last three', async () => {
+    const here = worker()
+    const { calls, daemon } = here
+    expect(await die(here, 'two', [vela])).toBeUndefined()
+    const other = calls.begin(vela)
+    daemon.thread = 'three'
+    expect((await other.lostThread())?.failure).toBeUndefined()
+    expect(await die(here, 'four', [luna])).toBeUndefined()
   })
 
   it('is not held against a route ten minutes after another one', async () => {
@@ -93,7 +115,7 @@ describe('the death of a thread of the daemon', () => {
     ended.end()
     expect(await die(here, 'three')).toEqual(BLAME)
     const relayed = here.calls.begin(vela)
-    expect(await die(here, 'four')).toBeUndefined()
+    expect(await die(here, 'four')).toEqual(BLAME)
     expect((await relayed.lostThread())?.failure).toBeUndefined()
   })
 
