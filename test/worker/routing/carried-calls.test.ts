@@ -70,7 +70,7 @@ describe('the death of a thread of the daemon', () => {
     expect(await die(here, 'two', [vela])).toBeUndefined()
     expect(await die(here, 'three', [luna])).toBeUndefined()
     expect(await die(here, 'four', [vela, luna])).toEqual(BLAME)
-    expect(await die(here, 'five', [luna])).toEqual(BLAME)
+    expect(await die(here, 'five', [vela])).toEqual(BLAME)
   })
 
   it('is held against none of several routes that are carried each time', async () => {
