@@ -82,7 +82,7 @@ export class ChunkJoiner {
   readonly #deps: Required<Omit<JoinerDeps, 'chunksPerSecond'>>
   readonly #window: JoinWindow
   readonly #holding = new Set<Stream>()
-  /** Those that are not read, the one that rests longest first. */
+  /** Those that are not read, in the order in which they last sent: one that still sends what was read before is read on. */
   readonly #resting = new Set<Stream>()
   #timer: { readonly ms: number; readonly stop: () => void } | undefined
   #windowMs = 0
@@ -128,6 +128,7 @@ export class ChunkJoiner {
       // The usual case while there are few streams: nothing is joined, no copy is made.
       stream.sentAt = now
       stream.send(chunk)
+      this.#wake(stream)
     } else {
       stream.held.push(chunk)
       stream.heldBytes += chunk.length
@@ -206,6 +207,7 @@ export class ChunkJoiner {
     if (bytes !== undefined) stream.send(bytes)
     const isFaster = rest.length > 0 && this.#windowMs > 0
     if (isFaster && heldBytes <= MAX_RESTED_BYTES) this.#rest(stream)
+    else this.#wake(stream)
     this.#keepTime()
   }
 

@@ -203,6 +203,24 @@ describe('chunks of many streams', () => {
     }
   })
 
+  it('are read in time whatever streams that rest longer still had to send', () => {
+    for (const sizes of [[64 * 1024], [40 * 1024, 40 * 1024]]) {
+      const { stream, others, pass } = oneOfMany(true)
+      const [other] = others
+      if (other === undefined) throw new Error('no other stream')
+      for (const { push } of [stream, other]) {
+        for (const chunk of ['1', '2', '3']) push(Buffer.from(chunk))
+      }
+      pass(WINDOW_MS)
+      expect([stream.source.isRead, other.source.isRead]).toEqual([false, false])
+      pass(WINDOW_MS - 10)
+      for (const size of sizes) stream.push(Buffer.alloc(size, 'x'))
+      expect(stream.source.isRead).toBe(true)
+      pass(10)
+      expect(other.source.isRead).toBe(true)
+    }
+  })
+
   it('are all read where they are large', () => {
     const { stream, pass } = oneOfMany(true)
     stream.push(Buffer.from('1'))
