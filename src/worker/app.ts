@@ -61,7 +61,7 @@ export class App {
 
   constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
-    this.#deps = { ...deps, isAlone: () => this.#cap.openRequests <= 1 }
+    this.#deps = { ...deps, openRequests: () => this.#cap.openRequests }
     this.#traces = new Traces(deps.now)
     this.#history = new HistoryRecorder({
       now: deps.now,

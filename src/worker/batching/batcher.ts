@@ -1,4 +1,5 @@
 import { startDeadline } from './deadline-timer.ts'
+import { waitForJoiners } from './joiners.ts'
 
 export interface BatchRules<Item, Answer> {
   /** Answers all items, in order, in one call. When it throws, every item fails with that error. */
@@ -24,8 +25,8 @@ export interface BatchDeps {
   readonly now: () => number
   /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
   readonly keepAlive: (work: Promise<unknown>) => void
-  /** Whether no other request is open, so that no item can join; absent where that is not known. */
-  readonly isAlone?: (() => boolean) | undefined
+  /** Number of open requests; absent where that is not known. */
+  readonly openRequests?: (() => number) | undefined
 }
 
 /**
@@ -42,11 +43,11 @@ export function createBatcher<Item, Answer>(
   rules: BatchRules<Item, Answer>,
 ): (item: Item) => Promise<Answer> {
   let open: Batch<Item, Answer> | undefined
+  const gathering = { ...host, maxItems: rules.maxItems }
 
   async function lead(batch: Batch<Item, Answer>): Promise<void> {
     await momentEnds()
-    const joinable = rules.ofOneMoment !== true && host.isAlone?.() !== true
-    if (joinable) await waitForJoiners(batch.items, rules.maxItems)
+    if (rules.ofOneMoment !== true) await waitForJoiners(batch, gathering)
     if (open === batch) open = undefined
     const outcome = await outcomeOf(rules.run, batch.items)
     batch.settle(outcome)
@@ -150,17 +151,6 @@ function failure({ timeoutError }: Pick<BatchRules<never, never>, 'timeoutError'
   return { ok: false, error: timeoutError() } as const
 }
 
-/** Waits while other items join, for a bounded number of event loop turns, so that a steady flow cannot delay the first. */
-async function waitForJoiners(items: readonly unknown[], maxItems: number): Promise<void> {
-  for (let turn = 0; turn < MAX_EVENT_LOOP_TURNS; turn += 1) {
-    const before = items.length
-    await nextTurn()
-    if (items.length === before || items.length >= maxItems) return
-  }
-}
-
-const MAX_EVENT_LOOP_TURNS = 4
-
 /** Maximum age of a batch that items may join, ms: far longer than waiting for joiners takes. */
 const FRESH_MS = 100
 
@@ -170,11 +160,4 @@ const STEPS_OF_A_MOMENT = 16
 /** Resolves once all code that the current event has made ready to run has run. No other event is handled meanwhile. */
 export async function momentEnds(): Promise<void> {
   for (let step = 0; step < STEPS_OF_A_MOMENT; step += 1) await Promise.resolve()
-}
-
-/** Resolves once the events that are ready now have run. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, 0)
-  })
 }

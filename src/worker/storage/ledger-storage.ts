@@ -27,9 +27,9 @@ const READ_TIMEOUT_MS = 30_000
  * One SQLite database for all workers of a host, in a process that alone writes it (src/ledger). Batches of one moment
  * share a call, and those of all workers a commit.
  */
-export function ledgerStorage(binding: LedgerBinding, { now, keepAlive }: BatchDeps): Storage {
+export function ledgerStorage(binding: LedgerBinding, host: BatchDeps): Storage {
   const call = <Outcome>(path: string, body: string, count: number, timeoutMs: number) =>
-    callLedger<Outcome>(binding, path, body, { count, timeoutMs, now })
+    callLedger<Outcome>(binding, path, body, { count, timeoutMs, now: host.now })
   const callBatches = (path: string, packed: PackedBatches, timeoutMs: number) =>
     call<BatchOutcome>(path, JSON.stringify(packed), packed.batches.length, timeoutMs)
   return batchedStorage(
@@ -39,7 +39,7 @@ export function ledgerStorage(binding: LedgerBinding, { now, keepAlive }: BatchD
       operate: (calls) =>
         call<LedgerOutcome>(LEDGER_PATHS.operate, packCalls(calls), calls.length, WRITE_TIMEOUT_MS),
     },
-    { now, keepAlive },
+    host,
   )
 }
 

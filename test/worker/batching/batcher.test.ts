@@ -145,7 +145,7 @@ describe('batched calls', () => {
   it('are sent without waiting where no other request is open, but with all that the same one asks for', async () => {
     const calls: (readonly number[])[] = []
     let alone = true
-    const host = { ...HOST, isAlone: () => alone }
+    const host = { ...HOST, openRequests: () => (alone ? 1 : 2) }
     const rules = { run: doubling(calls), maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
     const ask = createBatcher(host, rules)
     vi.useFakeTimers()

@@ -98,7 +98,7 @@ describe('work done together', () => {
         return asks
       },
     })
-    const together = createCoalescer({ ...HOST, isAlone: () => true }, RULES)
+    const together = createCoalescer({ ...HOST, openRequests: () => 1 }, RULES)
     vi.useFakeTimers()
     const works = [1, 2, 3].map((ask) =>
       together('a', async () => void (await store(await sign(ask)))),
