@@ -1,7 +1,11 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 
-/** The most that one read of a body returns. */
-const BUFFER_BYTES = 8 * 1024
+/**
+ * What the first read of a body returns at most, and any read. Every open stream has such a buffer, and most only ever read
+ * small events.
+ */
+const FIRST_BUFFER_BYTES = 1024
+const MAX_BUFFER_BYTES = 8 * 1024
 
 /** Reads a body piece by piece. */
 export interface ByteReader {
@@ -20,9 +24,15 @@ type Read =
 export function openByteReader(body: ReadableStream<Bytes>): ByteReader {
   const reader = bufferReader(body)
   if (reader === undefined) return body.getReader()
-  return {
-    read: (used) => reader.read(new Uint8Array(used?.buffer ?? new ArrayBuffer(BUFFER_BYTES))),
-  }
+  return { read: (used) => reader.read(new Uint8Array(memoryAfter(used))) }
+}
+
+/** The memory of the read before; twice as much where that was too small for what had come. */
+function memoryAfter(used: Bytes | undefined): ArrayBuffer {
+  if (used === undefined) return new ArrayBuffer(FIRST_BUFFER_BYTES)
+  const { byteLength } = used.buffer
+  const isEnough = used.length < byteLength || byteLength >= MAX_BUFFER_BYTES
+  return isEnough ? used.buffer : new ArrayBuffer(2 * byteLength)
 }
 
 /** Undefined where the stream is no stream of bytes. */

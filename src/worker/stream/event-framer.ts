@@ -1,4 +1,4 @@
-import { fromUtf8 } from '../../protocol/bytes.ts'
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
 
 /** One dispatched event: the joined `data` lines, and whether its `event` field is `error`. */
@@ -19,6 +19,8 @@ const DATA = [0x64, 0x61, 0x74, 0x61]
 const EVENT = [0x65, 0x76, 0x65, 0x6e, 0x74]
 const ERROR = [0x65, 0x72, 0x72, 0x6f, 0x72]
 const MIN_BUFFER = 1024
+/** Most streams never cut a line. */
+const NOTHING: Bytes = new Uint8Array(0)
 const MAX_RETAINED_BUFFER = 64 * 1024
 
 /** What an unfinished event may hold without asking for memory, bytes. Nearly all events are far smaller. */
@@ -41,7 +43,7 @@ export class EventFramer {
   readonly #onEvent: (event: ServerSentEvent) => void
   readonly #takeMemory: TakeMemory
   /** Bytes of a line that began in an earlier read. */
-  #partial = new Uint8Array(MIN_BUFFER)
+  #partial: Bytes = NOTHING
   #partialLength = 0
   #firstLine = true
   #afterCr = false
@@ -97,7 +99,7 @@ export class EventFramer {
     const length = this.#partialLength + bytes.length
     if (length > MAX_EVENT_BYTES) throw new BrokenStream('too_long')
     if (length > this.#partial.length) {
-      const room = Math.min(MAX_EVENT_BYTES, Math.max(length, 2 * this.#partial.length))
+      const room = Math.min(MAX_EVENT_BYTES, Math.max(MIN_BUFFER, length, 2 * this.#partial.length))
       this.#allow(room + this.#dataBytes)
       const grown = new Uint8Array(room)
       grown.set(this.#partial.subarray(0, this.#partialLength))
@@ -116,7 +118,7 @@ export class EventFramer {
     const line = this.#partial.subarray(0, this.#partialLength)
     this.#partialLength = 0
     this.#readLine(line)
-    if (this.#partial.length > MAX_RETAINED_BUFFER) this.#partial = new Uint8Array(MIN_BUFFER)
+    if (this.#partial.length > MAX_RETAINED_BUFFER) this.#partial = NOTHING
   }
 
   #readLine(raw: Uint8Array): void {
