@@ -54,7 +54,8 @@ function quietTurns(openRequests = 1): number {
   return Math.min(MAX_QUIET_TURNS, Math.ceil(openRequests / REQUESTS_PER_TURN))
 }
 
-function platformTurn(): Promise<void> {
+/** Resolves once the events that are ready now have run. */
+export function platformTurn(): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, 0)
   })

@@ -1,3 +1,4 @@
+import { waitUntil } from 'cloudflare:workers'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 
 /** Far longer than the test: only the runtime can tell those who joined that their leader is lost. */
@@ -27,21 +28,24 @@ Object.assign(globalThis, {
  */
 function createWorker() {
   let now = 0
-  const ask = createBatcher<string, string>(
-    // The leader's request is not kept alive, as if the runtime had ended it.
-    { now: () => now, keepAlive: () => {} },
-    {
-      run: async (items) => {
-        await new Promise((resolve) => {
-          setTimeout(resolve, CALL_MS)
-        })
-        return items.map((item) => `${item} answered with ${items.length}`)
+  const batcherOf = (joinTimeoutMs: number, keepAlive: (work: Promise<unknown>) => void) =>
+    createBatcher<string, string>(
+      { now: () => now, keepAlive },
+      {
+        run: async (items) => {
+          await new Promise((resolve) => {
+            setTimeout(resolve, CALL_MS)
+          })
+          return items.map((item) => `${item} answered with ${items.length}`)
+        },
+        maxItems: 10,
+        joinTimeoutMs,
+        timeoutError: () => new Error('lost'),
       },
-      maxItems: 10,
-      joinTimeoutMs: JOIN_TIMEOUT_MS,
-      timeoutError: () => new Error('lost'),
-    },
-  )
+    )
+  // The leader's request is not kept alive, as if the runtime had ended it.
+  const ask = batcherOf(JOIN_TIMEOUT_MS, () => {})
+  const askBriefly = batcherOf(CALL_MS / 4, waitUntil)
   return {
     async fetch(request: Request): Promise<Response> {
       const { pathname, searchParams } = new URL(request.url)
@@ -55,6 +59,7 @@ function createWorker() {
         void ask('left')
         return new Response('gone')
       }
+      if (pathname === '/ask-briefly') return new Response(await askBriefly('asked').catch(String))
       const times = Number(searchParams.get('times') ?? 1)
       const asked = Array.from({ length: times }, () => ask('asked').catch(String))
       return new Response((await Promise.all(asked)).join())

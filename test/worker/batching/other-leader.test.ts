@@ -3,12 +3,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 
 let miniflare: Miniflare
+/** What the runtime says by itself. */
+const reported: string[] = []
 beforeAll(async () => {
   miniflare = new Miniflare(
     convertV4MiniflareOptions({
       modules: true,
       script: await bundleForWorkerd('test/support/worker/batching-worker.ts'),
       compatibilityDate: '2026-11-17',
+      handleStructuredLogs: ({ message }) => void reported.push(message),
     }),
   )
   await miniflare.ready
@@ -33,4 +36,11 @@ test('requests that wait for nothing but the call of another one are answered, n
   // The first that joins waits for its leader, too.
   const answers = await Promise.all([1, 2, 3].map(() => get('/ask?at=5000&of=3')))
   expect(answers).toEqual(Array.from({ length: 3 }, () => 'asked answered with 3'))
+}, 60_000)
+
+test('requests that no longer wait are not told of the end of the call, which the runtime would report', async () => {
+  const answers = await Promise.all([1, 2, 3].map(() => get('/ask-briefly?at=7000&of=6')))
+  expect(answers.toSorted()).toEqual(['Error: lost', 'Error: lost', 'asked answered with 3'])
+  expect(await get('/ask?at=9000')).toBe('asked answered with 1')
+  expect(reported).toEqual([])
 }, 60_000)
