@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Script } from '../support/fault-provider.ts'
 import { content, DONE, EVENT_STREAM, ROLE, STOP, usageFrame } from './answers.ts'
 import { PROMPT } from './ask.ts'
-import type { World, WorldRoute } from './world.ts'
+import { openWorld, type World, type WorldOptions, type WorldRoute } from './world.ts'
 
 /** Sound streams beside the trials, so many that the router joins the chunks of all. */
 
@@ -26,10 +26,27 @@ const slow: Script = async ({ wire }) => {
   wire.end()
 }
 
-/** The route that the streams take; the world needs it. */
-export const CROWD_ROUTE: WorldRoute = { model: MODEL, at: 'alpha', script: slow }
+/** The route that the streams take. */
+const CROWD_ROUTE: WorldRoute = { model: MODEL, at: 'alpha', script: slow }
 
-export interface Crowd {
+/** A world in which they run as long as it is open. */
+export async function openCrowdedWorld(
+  routes: readonly WorldRoute[],
+  options: WorldOptions,
+): Promise<World> {
+  const world = await openWorld([...routes, CROWD_ROUTE], options)
+  const crowd = await openCrowd(world)
+  const close = async () => {
+    try {
+      await crowd.leave()
+    } finally {
+      await world.close()
+    }
+  }
+  return { ...world, close }
+}
+
+interface Crowd {
   /**
    * Ends the streams.
    * @throws Error when any of them was not served
@@ -38,7 +55,7 @@ export interface Crowd {
 }
 
 /** Opens the streams, and each anew when it has ended; resolves when all have begun. */
-export async function openCrowd(world: World): Promise<Crowd> {
+async function openCrowd(world: World): Promise<Crowd> {
   const { key } = await world.newCustomer()
   const stop = new AbortController()
   const failures = new Set<string>()

@@ -1,6 +1,10 @@
 import { DAEMON_FAMILY } from './daemon-family.ts'
 import { FAILOVER_FAMILY, PINNED_FAILOVER_FAMILY } from './failover-family.ts'
-import { HANG_UP_FAMILY, PINNED_HANG_UP_FAMILY } from './hang-up-family.ts'
+import {
+  CROWDED_HANG_UP_FAMILIES,
+  HANG_UP_FAMILY,
+  PINNED_HANG_UP_FAMILY,
+} from './hang-up-family.ts'
 import { HOSTILE_FAMILY } from './hostile-family.ts'
 import { LIMITS_FAMILY } from './limits-family.ts'
 import { PINNED_FAMILIES, PROVIDER_FAMILIES } from './provider-family.ts'
@@ -15,6 +19,7 @@ export const FAMILIES: readonly AnyFamily[] = [
   PINNED_FAILOVER_FAMILY,
   HANG_UP_FAMILY,
   PINNED_HANG_UP_FAMILY,
+  ...CROWDED_HANG_UP_FAMILIES,
   HOSTILE_FAMILY,
   LIMITS_FAMILY,
   DAEMON_FAMILY,

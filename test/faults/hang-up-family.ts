@@ -15,6 +15,7 @@ import {
   usageFrame,
 } from './answers.ts'
 import { PROMPT, PROMPT_ESTIMATE } from './ask.ts'
+import { openCrowdedWorld } from './crowd.ts'
 import { settledLedger } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type Customer, type World } from './world.ts'
@@ -296,7 +297,7 @@ const ENDLESS_READER: Trial<World> = {
   },
 }
 
-function hangUpFamily(name: string, pinned: boolean): AnyFamily {
+function hangUpFamily(name: string, pinned: boolean, crowded = false): AnyFamily {
   return family({
     name,
     trials: [
@@ -311,7 +312,8 @@ function hangUpFamily(name: string, pinned: boolean): AnyFamily {
       const routes = Object.entries(SCRIPTS).map(([model, script]) => {
         return { model, script, at: 'alpha' as const }
       })
-      return openWorld(routes, { timeouts: TIMEOUTS, pinned })
+      const options = { timeouts: TIMEOUTS, pinned }
+      return crowded ? openCrowdedWorld(routes, options) : openWorld(routes, options)
     },
     close: (world) => world.close(),
   })
@@ -323,4 +325,13 @@ export const HANG_UP_FAMILY = hangUpFamily('clients that leave or do not read', 
 export const PINNED_HANG_UP_FAMILY = hangUpFamily(
   'clients that leave or do not read, over pinned egress',
   true,
+)
+
+/** The same beside so many streams that the chunks of all are joined. */
+export const CROWDED_HANG_UP_FAMILIES: readonly AnyFamily[] = [false, true].map((pinned) =>
+  hangUpFamily(
+    `clients that leave or do not read, among many streams${pinned ? ' over pinned egress' : ''}`,
+    pinned,
+    true,
+  ),
 )

@@ -1,5 +1,5 @@
 import { ask } from './ask.ts'
-import { CROWD_ROUTE, openCrowd } from './crowd.ts'
+import { openCrowdedWorld } from './crowd.ts'
 import { ledgerTextOf, healthOf } from './ledger.ts'
 import { outcomeWords, type Outcome, type ProviderCase } from './provider/case.ts'
 import { CONNECTION_CASES } from './provider/connections.ts'
@@ -150,22 +150,9 @@ function providerFamily(
     name,
     trials: variants.map(trialOf),
     atATime,
-    open: () => (crowded ? openCrowded(routes, options) : openWorld(routes, options)),
+    open: () => (crowded ? openCrowdedWorld(routes, options) : openWorld(routes, options)),
     close: (world) => world.close(),
   })
-}
-
-async function openCrowded(routes: readonly WorldRoute[], options: WorldOptions): Promise<World> {
-  const world = await openWorld([...routes, CROWD_ROUTE], options)
-  const crowd = await openCrowd(world)
-  const close = async () => {
-    try {
-      await crowd.leave()
-    } finally {
-      await world.close()
-    }
-  }
-  return { ...world, close }
 }
 
 const TIMED_CASES = CASES.filter(({ timed }) => timed === true)
