@@ -16,6 +16,8 @@ export interface CallsInputs {
   /** How many streams whose chunks are written here may be open or wait for their worker to ask for their record. */
   readonly maxStreams: number
   readonly now: () => number
+  /** The id of this thread, a UUID. */
+  readonly thread: string
   readonly log: Log
 }
 

@@ -68,7 +68,7 @@ export interface Daemon {
  * @throws Error when a step fails, before anything is served; the message is for the operator
  */
 export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<Daemon> {
-  const { now, random, notify, log } = deps
+  const { now, random, thread, notify, log } = deps
   const source = new ConfigSource(boot, deps.env)
   const first = await source.load()
   const machine = deps.openMachine(boot, now, deps.env)
@@ -81,7 +81,8 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
   const telemetry = await Telemetry.open(now, first.config.service)
-  const upstream = await openUpstream({ boot, machine, first, current, now, random, changed, log })
+  const own = { boot, machine, now, random, thread, changed, log }
+  const upstream = await openUpstream({ ...own, first, current })
   const generations = new Generations(first, {
     load: (given) => source.load(given),
     adopt: (loaded) => adopt(loaded, { identity, ...upstream, telemetry, source }),

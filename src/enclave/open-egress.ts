@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Bytes } from '../protocol/bytes.ts'
+import type { AnswerHead } from '../protocol/link-messages.ts'
 import type { StreamRecord } from '../protocol/stream-record.ts'
 import { LinkError } from './link-error.ts'
 
@@ -10,6 +11,16 @@ export interface Egress {
    * @throws LinkError before any answer has begun
    */
   carry(call: EgressCall): Promise<void>
+  /**
+   * Answers a POST that came as a message. An answer that is no small one waits to be sent over HTTP.
+   * @throws LinkError before any answer has begun
+   */
+  carryMessage(call: MessageEgressCall): Promise<void>
+  /**
+   * Sends an answer that waits.
+   * @throws LinkError `not_found` when none waits under that id
+   */
+  sendWaiting(id: string, response: ServerResponse): void
   /** Ends a stream whose chunks were written here, if it is still open. Undefined where none of that name is known. */
   endStream(stream: string): StreamRecord | undefined
   /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
@@ -27,6 +38,28 @@ export interface EgressCall {
   readonly path: string
   readonly request: IncomingMessage
   readonly response: ServerResponse
+}
+
+/** Who made a call as a message. Only the first answer is sent, and none once it has left. */
+export interface MessageCaller {
+  readonly hasLeft: boolean
+  /** Sets what is called when nobody awaits the answer any more. */
+  onceLeft(listener: () => void): void
+  answer(head: AnswerHead, body: Uint8Array): void
+  /** The answer broke off after this part of its body. */
+  breakOff(head: AnswerHead, part: Uint8Array): void
+  /** The answer waits under this id. */
+  wait(id: string): void
+}
+
+export interface MessageEgressCall {
+  readonly provider: string
+  /** Path and query below the provider's `base_url`. */
+  readonly path: string
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  readonly caller: MessageCaller
 }
 
 export interface EgressRequest {

@@ -6,7 +6,8 @@ import type { Generation } from './config/generations.ts'
 import type { Identity } from './identity.ts'
 import { receiptKeyOf, type ReceiptKeyParts } from './keys/receipt-key.ts'
 import { createCarrierRoutes } from './link/carrier-routes.ts'
-import { createDispatcher, type AnswerRoute } from './link/dispatch.ts'
+import { answered, createDispatcher, type AnswerRoute } from './link/dispatch.ts'
+import { createMessageDispatcher } from './link/message-dispatch.ts'
 import { startLinkServer } from './link/server.ts'
 import type { Log } from './log.ts'
 import type { Upstream } from './upstream.ts'
@@ -51,7 +52,10 @@ export async function openLinks(inputs: LinksInputs): Promise<Links> {
   })
   const signer = { key, ...upstream, routerHop: identity.routerHop }
   const own = createCarrierRoutes({ state, thread, signer, ...upstream })
-  const server = await startLinkServer(boot.link, createDispatcher([...own, ...routes], log))
+  const { egress } = upstream
+  const messages = createMessageDispatcher({ routes: answered(own), egress, log })
+  const dispatcher = createDispatcher([...own, ...routes], log)
+  const server = await startLinkServer(boot.link, dispatcher, { messages })
   const carriers = await startCarriers({
     ...inputs,
     ...upstream,

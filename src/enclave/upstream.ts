@@ -31,6 +31,8 @@ export interface UpstreamInputs {
   readonly now: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  /** The id of this thread, a UUID. */
+  readonly thread: string
   /** Called whenever a proof begins or ceases to hold. */
   readonly changed: () => void
   readonly log: Log
@@ -38,7 +40,7 @@ export interface UpstreamInputs {
 
 /** Starts to verify every provider of the first configuration, without waiting for the results. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
-  const { boot, machine, first, current, now, random, changed, log } = inputs
+  const { boot, machine, first, current, now, random, thread, changed, log } = inputs
   const openAdapter = isolateAdapters({
     program: ADAPTER_THREAD,
     data: { stateDir: boot.stateDir, ownSimulated: await machine.simulatedPolicy() },
@@ -49,7 +51,8 @@ export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
   const { maxStreams } = boot
-  const { egress, proveMessage } = openCalls({ proofs, connectMs, maxStreams, now, log })
+  const calls = { proofs, connectMs, maxStreams, now, thread, log }
+  const { egress, proveMessage } = openCalls(calls)
   return {
     proofs,
     egress,

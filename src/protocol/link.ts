@@ -38,6 +38,10 @@ export const LINK_PATHS = {
    * its `StreamRecord` (stream-record.ts), once.
    */
   streams: '/v1/streams',
+  /** GET with an upgrade to WebSocket: small calls as messages (link-messages.ts). */
+  messages: '/v1/messages',
+  /** GET `/v1/waiting/<id>`: an answer to an egress call as a message that is no small one, streamed, once. */
+  waiting: '/v1/waiting',
 } as const
 
 /** Names the evidence that the connection of an egress answer was pinned to: its SHA-256 in hex. */

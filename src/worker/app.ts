@@ -17,6 +17,7 @@ import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
 import { addCounts } from './history/store.ts'
 import { HttpLink } from './link/http-link.ts'
+import { MessageBinding } from './link/message-binding.ts'
 import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
 import { Traces } from './metrics/traces.ts'
@@ -74,8 +75,12 @@ export class App {
     const write = env.CONSOLE_IS_FILE ? joinedLines(print, { ...deps, pause }) : print
     const printed = this.#traces.noting(lineLog(deps.now, write))
     this.#log = this.#history.counting(this.#metrics.counting(printed))
+    const binding =
+      env.LINK_TAKES_MESSAGES === true
+        ? new MessageBinding(env.LINK, this.#deps, env.LINK_ORIGIN)
+        : env.LINK
     this.#link = new HttpLink(
-      env.LINK,
+      binding,
       this.#deps,
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,

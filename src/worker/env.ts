@@ -10,6 +10,8 @@ export interface Env extends StorageEnv {
   readonly LINK: LinkBinding
   /** The origin that `LINK` leads to, for bindings that do not determine it themselves. */
   readonly LINK_ORIGIN?: string
+  /** Whether `LINK` takes calls as messages over a connection that this runtime keeps open. */
+  readonly LINK_TAKES_MESSAGES?: boolean
   /** Sends webhooks, over a network that reaches public addresses only; absent: the runtime's own network. */
   readonly WEBHOOKS?: { fetch(url: string, init: RequestInit): Promise<Response> }
   /** The operator's console, an HTML page; absent where the host provides none. */

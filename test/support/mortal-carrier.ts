@@ -2,8 +2,9 @@ import { subscribe } from 'node:diagnostics_channel'
 import { readFileSync, rmSync } from 'node:fs'
 import { ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { WebSocket } from 'ws'
 import { z } from 'zod'
-import { LINK_PATHS } from '../../src/protocol/link.ts'
+import { EGRESS_EVIDENCE_HEADER, LINK_PATHS } from '../../src/protocol/link.ts'
 
 /** The program of a carrier that ends, or stands still, at a prescribed moment of a call to a provider. */
 
@@ -62,7 +63,8 @@ const watched = new WeakSet<Socket>()
 
 subscribe('http.server.response.created', (message) => {
   const { request, response } = createdSchema.parse(message)
-  if (!request.url.startsWith(LINK_PATHS.egress)) return
+  const { egress, waiting } = LINK_PATHS
+  if (![egress, waiting].some((path) => request.url.startsWith(path))) return
   const writeHead = response.writeHead.bind(response)
   Object.assign(response, {
     writeHead(...head: Parameters<typeof writeHead>) {
@@ -87,5 +89,13 @@ function watch(socket: Socket): void {
     },
   })
 }
+
+const send = Reflect.get(WebSocket.prototype, 'send')
+Object.assign(WebSocket.prototype, {
+  send(frame: Uint8Array) {
+    if (Buffer.from(frame).includes(EGRESS_EVIDENCE_HEADER)) reach('answered')
+    Reflect.apply(send, this, [frame])
+  },
+})
 
 await import('../../src/enclave/carrier/carrier-thread.ts')

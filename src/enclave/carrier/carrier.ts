@@ -2,7 +2,8 @@ import { openCalls } from '../calls.ts'
 import { EventMemory } from '../egress/event-memory.ts'
 import { receiptKeyOf } from '../keys/receipt-key.ts'
 import { createCarrierRoutes } from '../link/carrier-routes.ts'
-import { createDispatcher } from '../link/dispatch.ts'
+import { answered, createDispatcher } from '../link/dispatch.ts'
+import { createMessageDispatcher } from '../link/message-dispatch.ts'
 import { startLinkServer, type LinkServer } from '../link/server.ts'
 import type { Log } from '../log.ts'
 import { createAskedRoute } from './asked-route.ts'
@@ -39,7 +40,8 @@ export function startCarrier(
   const proofs = createMirroredProofs({ mirror, questions, send, now })
   const connectMs = () => service().connectMs
   const memory = new EventMemory(undefined, eventMemory, place)
-  const { egress, proveMessage } = openCalls({ proofs, connectMs, memory, maxStreams, now, log })
+  const calls = { proofs, connectMs, memory, maxStreams, now, thread, log }
+  const { egress, proveMessage } = openCalls(calls)
   const key = receiptKeyOf(parts)
   const routerHop = (sha256: string) => mirror.facts.routerHops.get(sha256)
   const routes = createCarrierRoutes({
@@ -53,7 +55,9 @@ export function startCarrier(
     signer: { key, proofs, routerHop, proveMessage },
     egress,
   })
-  return startLinkServer(link, createDispatcher([...routes, createAskedRoute(questions)], log))
+  const messages = createMessageDispatcher({ routes: answered(routes), egress, log })
+  const dispatcher = createDispatcher([...routes, createAskedRoute(questions)], log)
+  return startLinkServer(link, dispatcher, { messages })
 }
 
 function envelopeOf({ facts }: FactMirror, now: number): string | null {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { parseConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
 import {
   EGRESS_CHUNKS_HEADER,
@@ -5,7 +6,7 @@ import {
   EGRESS_REQUIRE_HEADER,
 } from '../../protocol/link.ts'
 import { parseChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
-import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
+import type { Egress, EgressCall, EgressRequest, MessageEgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
@@ -14,9 +15,11 @@ import { EventMemory } from './event-memory.ts'
 import { openPinned, unproven, type OpenConnection, type PinnedDeps } from './open-pinned.ts'
 import { aheadBytes, orderedChunks } from './ordered-chunks.ts'
 import { createPools } from './pools.ts'
-import { relay } from './relay.ts'
+import { relay, passOnBytes } from './relay.ts'
+import { relayMessage } from './relay-message.ts'
 import { bodyOf } from './request-body.ts'
 import { getDocument } from './small-document.ts'
+import { WaitingAnswers } from './waiting-answers.ts'
 import { WrittenStreams } from './written-streams.ts'
 
 export interface EgressDeps {
@@ -31,12 +34,15 @@ export interface EgressDeps {
   readonly maxStreams: number
   /** Ms. */
   readonly now: () => number
+  /** The id of this thread; absent where a worker only ever asks this one. */
+  readonly thread?: string
   readonly log: Log
 }
 
 interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log'> {
   readonly written: WrittenStreams
   readonly memory: EventMemory
+  readonly waiting: WaitingAnswers
 }
 
 /** Egress over connections whose live key is the one that verified evidence binds. */
@@ -47,25 +53,43 @@ export function createPinnedEgress({ connectMs, maxStreams, ...given }: EgressDe
     ...given,
     pools: createPools(connectMs, given.now),
     written: new WrittenStreams(maxStreams, onFull),
+    waiting: new WaitingAnswers(given.thread ?? 'alone'),
   }
   return {
     async carry(call) {
       try {
         await carry(call, deps)
       } catch (error) {
-        const code = error instanceof LinkError ? error.code : 'internal'
-        if (!call.response.headersSent) call.response.setHeader(EGRESS_ERROR_HEADER, code)
+        nameRefusal(call.response, error)
+        throw error
+      }
+    },
+    carryMessage: (call) => carryMessage(call, deps),
+    sendWaiting(id, response) {
+      try {
+        sendWaiting(id, response, deps)
+      } catch (error) {
+        nameRefusal(response, error)
         throw error
       }
     },
     endStream: (stream) => deps.written.end(stream),
     get: (provider, request) => get(provider, request, deps),
-    close: () => deps.pools.close(),
+    close() {
+      deps.waiting.close()
+      deps.pools.close()
+    },
   }
 }
 
 function fullReason(maxStreams: number): string {
   return `${maxStreams} streams are open or not settled by their workers`
+}
+
+/** A refusal of the daemon's own cannot be taken for an answer of the provider. */
+function nameRefusal(response: ServerResponse, error: unknown): void {
+  const code = error instanceof LinkError ? error.code : 'internal'
+  if (!response.headersSent) response.setHeader(EGRESS_ERROR_HEADER, code)
 }
 
 /**
@@ -88,6 +112,28 @@ async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
     body.discard()
     throw error
   }
+}
+
+function sendWaiting(id: string, response: ServerResponse, deps: CarryDeps): void {
+  const { answer, open } = deps.waiting.take(id)
+  try {
+    passOnBytes(answer, { response, open, ...deps })
+  } catch (error) {
+    answer.destroy()
+    throw error
+  }
+  answer.release()
+}
+
+/** The same for a call that came as a message; its small body is there already. */
+async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<void> {
+  const { provider, headers, caller } = call
+  const constraints = readConstraints(headers[EGRESS_REQUIRE_HEADER])
+  const channel = requireChannel(provider, deps.proofs)
+  const open = await openPinned(channel, deps)
+  if (caller.hasLeft) return open.pool.release(open.connection)
+  if (constraints !== undefined) requireConstraints(constraints, open)
+  await relayMessage({ ...call, open, waiting: deps.waiting })
 }
 
 /** @throws LinkError for a malformed header */

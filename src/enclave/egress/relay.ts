@@ -3,6 +3,7 @@ import { EGRESS_CHUNKS_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/lin
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import { MalformedAnswer } from '../outbound/final-status.ts'
+import type { AnswerBody } from './answer-body.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
 import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
@@ -70,11 +71,19 @@ export async function relay(parts: RelayParts): Promise<void> {
 }
 
 function passOn(answer: ProviderAnswer, parts: RelayParts): void {
-  const { response, open, joiner, ordered, written } = parts
+  const { ordered, written } = parts
   // Without room for its record, the worker reads the provider's bytes and writes the chunks itself.
   if (ordered !== undefined && isReadable(answer) && written.hasRoom()) {
     return writeChunks(ordered, answer, parts)
   }
+  return passOnBytes(answer, parts)
+}
+
+/** Sends a provider's answer as it is. */
+export function passOnBytes(
+  answer: AnswerBody & Pick<ProviderAnswer, 'statusCode' | 'headers'>,
+  { response, open, joiner }: Pick<RelayParts, 'response' | 'open' | 'joiner'>,
+): void {
   const { statusCode, headers } = answer
   const evidenceSha256 = open.channel.evidence.evidence_digest
   try {
@@ -121,7 +130,8 @@ function writeChunks(
   })
 }
 
-function failureOf(cause: unknown): LinkError {
+/** The refusal for what an exchange ended with before it had an answer. */
+export function failureOf(cause: unknown): LinkError {
   if (cause instanceof LinkError) return cause
   if (cause instanceof MalformedAnswer) return malformed(cause)
   return new LinkError('provider_unreachable', 'the provider gave no answer', { cause })

@@ -48,6 +48,14 @@ export function createCarrierRoutes({
     },
     {
       method: 'any',
+      path: LINK_PATHS.waiting,
+      below: true,
+      async relay({ rest }, _request, response) {
+        egress.sendWaiting(rest.slice(1), response)
+      },
+    },
+    {
+      method: 'any',
       path: LINK_PATHS.egress,
       below: true,
       async relay({ url, rest }, request, response) {

@@ -34,6 +34,11 @@ export interface RelayRoute extends Place {
 
 export type LinkRoute = AnswerRoute | RelayRoute
 
+/** The routes with whole answers. */
+export function answered(routes: readonly LinkRoute[]): readonly AnswerRoute[] {
+  return routes.filter((route) => route.method !== 'any')
+}
+
 /** A call without a connection. */
 export interface ForwardedCall {
   readonly method: string

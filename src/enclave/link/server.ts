@@ -5,6 +5,7 @@ import type { Server, TlsOptions, TLSSocket } from 'node:tls'
 import type { LinkServerPlan } from '../../protocol/boot.ts'
 import { equalBytes } from '../../protocol/bytes.ts'
 import { capHandshakes } from './handshake-cap.ts'
+import { acceptMessages, type MessageListener } from './message-server.ts'
 
 /**
  * A worker opens a connection for each stream. Where hundreds of them do so in one moment, the kernel would drop some, and
@@ -28,6 +29,12 @@ export interface StrangerLimits {
   readonly handshakeMs: number
 }
 
+export interface ServerOptions {
+  readonly limits?: StrangerLimits | undefined
+  /** Answers calls that come as messages; without it there are none. */
+  readonly messages?: MessageListener | undefined
+}
+
 /** As many as the kernel lets wait for this program: workers that begin all at once lose none. */
 const STRANGER_LIMITS: StrangerLimits = { handshakes: BACKLOG, handshakeMs: 30_000 }
 
@@ -41,12 +48,19 @@ const KEEP_ALIVE_MS = 60_000
 export async function startLinkServer(
   link: LinkServerPlan,
   listener: LinkListener,
-  limits = STRANGER_LIMITS,
+  { limits = STRANGER_LIMITS, messages }: ServerOptions = {},
 ): Promise<LinkServer> {
   const tls = { ...linkTls(link), handshakeTimeout: limits.handshakeMs }
   const server = createServer({ ...tls, keepAliveTimeout: KEEP_ALIVE_MS }, listener)
+  const upgraded = messages && acceptMessages(server, messages)
   const port = await listenForPeer(server, link, limits)
-  return { port, close: () => close(server) }
+  return {
+    port,
+    close() {
+      upgraded?.close()
+      return close(server)
+    },
+  }
 }
 
 /** The TLS of a server of the link. */

@@ -115,6 +115,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
     compatibilityDate: COMPATIBILITY_DATE,
     bindings: [
       { name: 'LINK', service: 'link' },
+      { name: 'LINK_TAKES_MESSAGES', json: 'true' },
       ...(plan.ledger === undefined ? [] : [{ name: 'LEDGER', service: 'ledger' }]),
       { name: 'WEBHOOKS', service: 'webhooks' },
       { name: 'STORAGE', text: plan.storage.engine },

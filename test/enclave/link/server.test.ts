@@ -187,7 +187,7 @@ describe('connections that never finish their handshake', () => {
 
   /** A server with these limits, which answers, and connections to it that send nothing. */
   async function beset(limits: StrangerLimits, count: number) {
-    limited = await startLinkServer(plan(), (_request, response) => response.end('{}'), limits)
+    limited = await startLinkServer(plan(), (_request, response) => response.end('{}'), { limits })
     const { port } = limited
     const closed: number[] = []
     for (let index = 0; index < count; index++) {

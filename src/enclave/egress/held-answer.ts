@@ -1,0 +1,69 @@
+import { EventEmitter } from 'node:events'
+import type { AnswerBody } from './answer-body.ts'
+import type { HeaderValues } from './headers.ts'
+import type { ProviderAnswer } from './provider-answer.ts'
+
+interface AnswerEvents {
+  data: [Buffer]
+  end: []
+  close: []
+}
+
+/** A provider's answer that is not read before it is released. What comes in spite of that is kept and reported then. */
+export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody {
+  readonly #answer: ProviderAnswer
+  #kept: (() => void)[] | undefined = []
+  #ended = false
+
+  /** @param answer of which nothing was reported yet */
+  constructor(answer: ProviderAnswer) {
+    super()
+    this.#answer = answer
+    answer.pause()
+    answer.on('data', (bytes) => this.#report(() => this.emit('data', bytes)))
+    answer.once('end', () => this.#report(() => this.#end()))
+    answer.once('close', () => this.#report(() => this.emit('close')))
+  }
+
+  get statusCode(): number {
+    return this.#answer.statusCode
+  }
+
+  get headers(): HeaderValues {
+    return this.#answer.headers
+  }
+
+  get readableEnded(): boolean {
+    return this.#ended
+  }
+
+  /** Reports what was kept, and from then on everything as it comes. */
+  release(): void {
+    const kept = this.#kept ?? []
+    this.#kept = undefined
+    this.#answer.resume()
+    for (const report of kept) report()
+  }
+
+  pause(): void {
+    this.#answer.pause()
+  }
+
+  resume(): void {
+    this.#answer.resume()
+  }
+
+  destroy(): void {
+    this.#answer.destroy()
+  }
+
+  #report(report: () => void): void {
+    if (this.#kept === undefined) report()
+    else this.#kept.push(report)
+  }
+
+  #end(): void {
+    this.#ended = true
+    this.emit('end')
+  }
+}

@@ -1,0 +1,91 @@
+import { SMALL_BODY_BYTES, type AnswerHead } from '../../protocol/link-messages.ts'
+import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
+import type { MessageCaller } from '../open-egress.ts'
+import { Exchange } from './exchange.ts'
+import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
+import type { OpenConnection } from './open-pinned.ts'
+import type { ProviderAnswer } from './provider-answer.ts'
+import { failureOf } from './relay.ts'
+import type { WaitingAnswers } from './waiting-answers.ts'
+
+export interface MessageRelayParts {
+  /** Below the path of the provider's `base_url`. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  readonly caller: MessageCaller
+  /** To the provider; nothing was sent yet. */
+  readonly open: OpenConnection
+  readonly waiting: WaitingAnswers
+}
+
+/**
+ * Sends the request of a message to the provider. A small answer becomes a message, any other waits to be read over HTTP. A
+ * caller that leaves ends the call.
+ * @throws LinkError when no answer came, or none that can be passed on
+ */
+export async function relayMessage(parts: MessageRelayParts): Promise<void> {
+  const { headers, body, caller, open, path } = parts
+  const { connection, pool, basePath } = open
+  const exchange = new Exchange(
+    (answer) => passOn(answer, parts),
+    // Only then has the connection noticed that its exchange is over.
+    () => queueMicrotask(() => pool.release(connection)),
+  )
+  caller.onceLeft(() => exchange.abandon(new Error('the caller has left')))
+  const length = String(body.length)
+  const outgoing = {
+    method: 'POST',
+    path: `${basePath}${path}`,
+    headers: { ...requestHeaders(headers), 'content-length': length },
+    body,
+  }
+  connection.send(outgoing, exchange)
+  await exchange.begun.catch((cause: unknown) => {
+    throw failureOf(cause)
+  })
+}
+
+function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
+  const { caller, open, waiting } = parts
+  const head = smallHead(answer, open.channel.evidence.evidence_digest)
+  if (head === undefined) return caller.wait(waiting.keep(answer, open))
+  const body: Buffer[] = []
+  answer.on('data', (part) => body.push(part))
+  answer.once('end', () => caller.answer(head, Buffer.concat(body)))
+  answer.once('close', () => {
+    if (!answer.readableEnded) caller.breakOff(head, Buffer.concat(body))
+  })
+}
+
+/** Statuses whose answers have no body, whatever their headers say. */
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
+
+/** What a header of a message may be: that of any other answer is passed on as HTTP does it. */
+const PLAIN = /^[\t -~]*$/
+
+/** The head of an answer that is a message; undefined for any but a small one in plain JSON or the like. */
+function smallHead(
+  { statusCode: status, headers }: ProviderAnswer,
+  evidenceSha256: string,
+): AnswerHead | undefined {
+  const length = headerText(headers, 'content-length')
+  if (length === undefined || !/^\d{1,6}$/.test(length)) return undefined
+  if (Number(length) > SMALL_BODY_BYTES || WITHOUT_BODY.has(status)) return undefined
+  if (headers['content-encoding'] !== undefined) return undefined
+  const plain = plainHeaders(endToEnd(headers))
+  return plain && { status, headers: { ...plain, [EGRESS_EVIDENCE_HEADER]: evidenceSha256 } }
+}
+
+function plainHeaders(headers: HeaderValues): Record<string, string> | undefined {
+  const plain: Record<string, string> = {}
+  let length = 0
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value !== 'string' || !PLAIN.test(value)) return undefined
+    plain[name] = value
+    length += name.length + value.length
+  }
+  return length > MAX_HEADERS_CHARS ? undefined : plain
+}
+
+const MAX_HEADERS_CHARS = 8 * 1024

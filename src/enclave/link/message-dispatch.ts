@@ -1,0 +1,88 @@
+import { EGRESS_ERROR_HEADER, LINK_PATHS } from '../../protocol/link.ts'
+import { callHeadSchema, MAX_MESSAGE_BYTES, type CallHead } from '../../protocol/link-messages.ts'
+import { traceError } from '../../protocol/error-trace.ts'
+import { LinkError } from '../link-error.ts'
+import type { Log } from '../log.ts'
+import { parseEgressTarget, type Egress, type MessageCaller } from '../open-egress.ts'
+import { bodyReader } from '../read-body.ts'
+import { refusal, type LinkReply } from './answer.ts'
+import { answerForwarded, type AnswerRoute } from './dispatch.ts'
+import type { MessageCall, MessageListener } from './message-server.ts'
+
+interface MessageSubject {
+  /** What is answered whole; a call as a message is a POST. */
+  readonly routes: readonly AnswerRoute[]
+  readonly egress: Pick<Egress, 'carryMessage'>
+  readonly log: Log
+}
+
+/** Room for the head of an answer in its message. */
+const HEAD_BYTES = 16 * 1024
+
+/** Answers calls that come as messages, as the same calls over HTTP are answered. */
+export function createMessageDispatcher(subject: MessageSubject): MessageListener {
+  return (call, caller) => void answer(call, caller, subject)
+}
+
+async function answer(
+  { head, body }: MessageCall,
+  caller: MessageCaller,
+  subject: MessageSubject,
+): Promise<void> {
+  const { routes, log } = subject
+  const parsed = parseHead(head)
+  if (parsed === undefined) {
+    const malformed = new LinkError('invalid_request', 'the head of the message is malformed')
+    return send(refusal(malformed), caller)
+  }
+  if (parsed.path.startsWith(`${LINK_PATHS.egress}/`)) {
+    return carry(parsed, body, caller, subject)
+  }
+  const call = { method: 'POST', target: parsed.path, body: bodyReader(body) }
+  send(await answerForwarded(routes, call, log), caller)
+}
+
+async function carry(
+  { path, headers }: CallHead,
+  body: Uint8Array,
+  caller: MessageCaller,
+  { egress, log }: MessageSubject,
+): Promise<void> {
+  try {
+    const { pathname, search } = new URL(`https://link${path}`)
+    const target = parseEgressTarget(pathname.slice(LINK_PATHS.egress.length), search)
+    await egress.carryMessage({ ...target, headers, body, caller })
+  } catch (error) {
+    if (!(error instanceof LinkError)) {
+      log('link_failed', { path: LINK_PATHS.egress, ...traceError(error) })
+    }
+    const code = error instanceof LinkError ? error.code : 'internal'
+    send(refusal(error), caller, { [EGRESS_ERROR_HEADER]: code })
+  }
+}
+
+function parseHead(head: string): CallHead | undefined {
+  try {
+    return callHeadSchema.safeParse(JSON.parse(head)).data
+  } catch {
+    return undefined
+  }
+}
+
+function send(
+  reply: LinkReply,
+  caller: MessageCaller,
+  further: Readonly<Record<string, string>> = {},
+): void {
+  const { status, contentType, body } = reply
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  if (bytes.length > MAX_MESSAGE_BYTES - HEAD_BYTES) {
+    return send(refusal(new Error('an answer that is no message')), caller)
+  }
+  const headers = {
+    'content-type': contentType,
+    'content-length': String(bytes.length),
+    ...further,
+  }
+  caller.answer({ status, headers }, bytes)
+}

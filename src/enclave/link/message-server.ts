@@ -1,0 +1,151 @@
+import type { Server } from 'node:https'
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebSocketServer, type RawData, type WebSocket } from 'ws'
+import {
+  MAX_MESSAGE_BYTES,
+  MAX_OPEN_CALLS,
+  MESSAGE_KINDS,
+  readFrame,
+  writeFrames,
+  type AnswerHead,
+  type LinkMessage,
+} from '../../protocol/link-messages.ts'
+import { LINK_PATHS } from '../../protocol/link.ts'
+import type { MessageCaller } from '../open-egress.ts'
+
+/** A call as a message; the head is not checked yet. */
+export interface MessageCall {
+  readonly head: string
+  readonly body: Uint8Array
+}
+
+export type MessageListener = (call: MessageCall, caller: MessageCaller) => void
+
+/** A worker that reads no answers while it makes calls is cut off beyond this, bytes. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024
+
+/** Upgrades connections of a link server that ask for it. The server lets only its peer in. */
+export function acceptMessages(server: Server, listener: MessageListener): { close(): void } {
+  const sockets = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: MAX_MESSAGE_BYTES,
+  })
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (request.url === LINK_PATHS.messages) {
+      sockets.handleUpgrade(request, socket, head, (accepted) => serve(accepted, listener))
+    } else socket.destroy()
+  })
+  return {
+    close() {
+      for (const socket of sockets.clients) socket.terminate()
+    },
+  }
+}
+
+function serve(socket: WebSocket, listener: MessageListener): void {
+  const peer = new Peer(socket)
+  // What it says is nothing that could be answered: it is closed after that.
+  socket.on('error', () => {})
+  socket.on('close', () => peer.end())
+  socket.on('message', (data: RawData, isBinary) => {
+    try {
+      if (!isBinary || !(data instanceof Buffer)) throw new TypeError('a frame of text')
+      peer.take(readFrame(data), listener)
+    } catch {
+      socket.terminate()
+    }
+  })
+}
+
+/** One worker's connection, and its calls that are not answered. */
+class Peer {
+  readonly #socket: WebSocket
+  readonly #calls = new Map<number, Caller>()
+  #replies: LinkMessage[] = []
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket
+  }
+
+  /** @throws Error for what a worker never does */
+  take(messages: readonly LinkMessage[], listener: MessageListener): void {
+    for (const { kind, id, head, body } of messages) {
+      if (kind === MESSAGE_KINDS.leave) this.#leave(id)
+      else if (kind === MESSAGE_KINDS.call) this.#begin(id, { head, body }, listener)
+      else throw new Error('a message of the daemon')
+    }
+  }
+
+  /** The connection is closed: all have left. */
+  end(): void {
+    for (const id of this.#calls.keys()) this.#leave(id)
+  }
+
+  #begin(id: number, call: MessageCall, listener: MessageListener): void {
+    if (this.#calls.has(id)) throw new Error('a call of a known id')
+    if (this.#calls.size >= MAX_OPEN_CALLS) throw new Error('too many calls')
+    const caller = new Caller((message) => this.#reply({ id, ...message }))
+    this.#calls.set(id, caller)
+    listener(call, caller)
+  }
+
+  #leave(id: number): void {
+    const caller = this.#calls.get(id)
+    this.#calls.delete(id)
+    caller?.leave()
+  }
+
+  /** Sends together what is answered in one turn of the event loop. */
+  #reply(message: LinkMessage): void {
+    if (!this.#calls.delete(message.id)) return
+    if (this.#replies.push(message) === 1) setImmediate(() => this.#send())
+  }
+
+  #send(): void {
+    const frames = writeFrames(this.#replies)
+    this.#replies = []
+    for (const frame of frames) this.#socket.send(frame)
+    if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) this.#socket.terminate()
+  }
+}
+
+type Reply = Omit<LinkMessage, 'id'>
+
+class Caller implements MessageCaller {
+  readonly #reply: (reply: Reply) => void
+  #hasLeft = false
+  #listener: (() => void) | undefined
+
+  constructor(reply: (reply: Reply) => void) {
+    this.#reply = reply
+  }
+
+  get hasLeft(): boolean {
+    return this.#hasLeft
+  }
+
+  onceLeft(listener: () => void): void {
+    this.#listener = listener
+    if (this.#hasLeft) listener()
+  }
+
+  leave(): void {
+    this.#hasLeft = true
+    this.#listener?.()
+  }
+
+  answer(head: AnswerHead, body: Uint8Array): void {
+    this.#reply({ kind: MESSAGE_KINDS.answer, head: JSON.stringify(head), body })
+  }
+
+  breakOff(head: AnswerHead, part: Uint8Array): void {
+    this.#reply({ kind: MESSAGE_KINDS.broken, head: JSON.stringify(head), body: part })
+  }
+
+  wait(id: string): void {
+    const head = JSON.stringify({ waiting: id })
+    this.#reply({ kind: MESSAGE_KINDS.waiting, head, body: new Uint8Array(0) })
+  }
+}

@@ -1,0 +1,153 @@
+import {
+  answerHeadSchema,
+  MESSAGE_KINDS,
+  SMALL_BODY_BYTES,
+  waitingHeadSchema,
+} from '../../protocol/link-messages.ts'
+import { EGRESS_CHUNKS_HEADER, LINK_PATHS } from '../../protocol/link.ts'
+import { copyBytes, utf8 } from '../../protocol/bytes.ts'
+import type { BatchDeps } from '../batching/batcher.ts'
+import { startDeadline } from '../batching/deadline-timer.ts'
+import type { LinkBinding } from './http-link.ts'
+import {
+  MessageConnection,
+  type LinkSocket,
+  type Reply,
+  type SmallCall,
+} from './message-connection.ts'
+
+/** After a connection that ended, the next one is not opened before this, ms. */
+const REOPEN_MS = 1_000
+
+const OPEN_TIMEOUT_MS = 3_000
+
+/** A provider whose answer was no small one is called over HTTP for this time, ms. */
+const LARGE_MS = 60_000
+
+/**
+ * Makes small calls as messages over one connection to the daemon, which costs about half of a request, and everything else, and all
+ * while there is no such connection, over HTTP. For whoever makes a call it is the same: a response, or a call that broke off.
+ */
+export class MessageBinding implements LinkBinding {
+  readonly #binding: LinkBinding
+  readonly #host: BatchDeps
+  readonly #origin: string
+  #connection: MessageConnection | undefined
+  #openedAt = Number.NEGATIVE_INFINITY
+  /** When the last answer below that path was no small one. */
+  readonly #largeAt = new Map<string, number>()
+
+  constructor(binding: LinkBinding, host: BatchDeps, origin = 'https://enclave') {
+    this.#binding = binding
+    this.#host = host
+    this.#origin = origin
+  }
+
+  async fetch(url: string, init: RequestInit = {}): Promise<Response> {
+    const call = this.#smallCall(url, init)
+    const connection = call && this.#connectionNow()
+    if (call === undefined || connection?.takes(call) !== true)
+      return this.#binding.fetch(url, init)
+    const { signal } = init
+    if (signal?.aborted === true) throw signal.reason
+    return this.#responseOf(await connection.call(call, signal), call, signal)
+  }
+
+  /** The call as a message; undefined for one that is no small one, or whose answer may be none. */
+  #smallCall(url: string, { method, headers, body }: RequestInit): SmallCall | undefined {
+    const path = url.slice(this.#origin.length)
+    if (method !== 'POST' || !this.#hasSmallAnswer(path)) return undefined
+    const named = plainHeaders(headers)
+    if (named === undefined || EGRESS_CHUNKS_HEADER in named) return undefined
+    if (named['accept'] === 'text/event-stream') return undefined
+    const bytes = typeof body === 'string' ? utf8(body) : body
+    if (!(bytes instanceof Uint8Array) || bytes.length > SMALL_BODY_BYTES) return undefined
+    return { head: { path, headers: named }, body: bytes }
+  }
+
+  #hasSmallAnswer(path: string): boolean {
+    if (path === LINK_PATHS.sign) return true
+    if (!path.startsWith(`${LINK_PATHS.egress}/`)) return false
+    const largeAt = this.#largeAt.get(path)
+    if (largeAt === undefined) return true
+    const age = this.#host.now() - largeAt
+    return age < 0 || age > LARGE_MS
+  }
+
+  /** The connection, of which one is opened if there is none. */
+  #connectionNow(): MessageConnection | undefined {
+    const connection = this.#connection
+    if (connection !== undefined && connection.state !== 'ended') return connection
+    const now = this.#host.now()
+    if (Math.abs(now - this.#openedAt) < REOPEN_MS) return undefined
+    this.#openedAt = now
+    this.#connection = new MessageConnection(this.#host)
+    this.#host.keepAlive(this.#connection.run(() => this.#open()))
+    return undefined
+  }
+
+  async #open(): Promise<LinkSocket> {
+    const controller = new AbortController()
+    const deadline = startDeadline(OPEN_TIMEOUT_MS, this.#host.now, () => controller.abort())
+    try {
+      const response: Response & { webSocket?: LinkSocket | null } = await this.#binding.fetch(
+        `${this.#origin}${LINK_PATHS.messages}`,
+        { headers: { upgrade: 'websocket' }, signal: controller.signal },
+      )
+      const { webSocket } = response
+      if (webSocket) return webSocket
+      await response.body?.cancel()
+      throw new Error('the daemon takes no messages')
+    } finally {
+      deadline.stop()
+    }
+  }
+
+  #responseOf(
+    { kind, head, body }: Reply,
+    { head: { path } }: SmallCall,
+    signal: AbortSignal | null | undefined,
+  ): Response | Promise<Response> {
+    const told: unknown = JSON.parse(head)
+    if (kind === MESSAGE_KINDS.answer) {
+      return new Response(copyBytes(body), answerHeadSchema.parse(told))
+    }
+    if (kind === MESSAGE_KINDS.broken) {
+      return new Response(brokenBody(body), answerHeadSchema.parse(told))
+    }
+    if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message of the worker')
+    this.#largeAt.set(path, this.#host.now())
+    const { waiting } = waitingHeadSchema.parse(told)
+    return this.#binding.fetch(`${this.#origin}${LINK_PATHS.waiting}/${waiting}`, {
+      redirect: 'manual',
+      ...(signal && { signal }),
+    })
+  }
+}
+
+/** Any other value is refused, or encoded, by the runtime. */
+const PLAIN = /^[\t -~]*$/
+
+/** Headers that are given by name; undefined in any other form. */
+function plainHeaders(headers: RequestInit['headers']): Record<string, string> | undefined {
+  if (headers === undefined) return {}
+  const named: Record<string, string> = {}
+  if (headers instanceof Headers || Array.isArray(headers)) return undefined
+  for (const [name, value] of Object.entries(headers)) {
+    if (!PLAIN.test(value)) return undefined
+    named[name.toLowerCase()] = value
+  }
+  return named
+}
+
+/** A body that breaks off after this part. */
+function brokenBody(part: Uint8Array): ReadableStream<Uint8Array> {
+  let isSent = part.length === 0
+  return new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (isSent) controller.error(new Error('the answer broke off'))
+      else controller.enqueue(part)
+      isSent = true
+    },
+  })
+}

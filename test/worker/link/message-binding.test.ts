@@ -1,0 +1,320 @@
+import { describe, expect, it } from 'vitest'
+import {
+  MAX_OPEN_CALLS,
+  MESSAGE_KINDS,
+  readFrame,
+  SMALL_BODY_BYTES,
+  writeFrames,
+  type LinkMessage,
+} from '../../../src/protocol/link-messages.ts'
+import { MessageBinding } from '../../../src/worker/link/message-binding.ts'
+import { momentEnds } from '../../../src/worker/batching/batcher.ts'
+
+const ORIGIN = 'https://enclave'
+const SIGN = `${ORIGIN}/v1/sign`
+const CHAT = `${ORIGIN}/v1/egress/nova/chat`
+const post = (more: RequestInit = {}): RequestInit => ({ method: 'POST', body: '{}', ...more })
+
+type Events = 'message' | 'close' | 'error'
+
+/** The daemon's end of a connection. */
+class FakeSocket {
+  binaryType = 'blob'
+  accepted = false
+  closed = false
+  fails = false
+  readonly frames: LinkMessage[][] = []
+  readonly #listeners = new Map<Events, (message: { data: unknown }) => void>()
+
+  accept() {
+    this.accepted = true
+  }
+
+  send(frame: Uint8Array) {
+    if (this.fails) throw new Error('cannot send')
+    this.frames.push(readFrame(frame))
+  }
+
+  close() {
+    this.closed = true
+  }
+
+  addEventListener(event: Events, listener: (message: { data: unknown }) => void) {
+    this.#listeners.set(event, listener)
+  }
+
+  tell(event: Events, data?: unknown) {
+    this.#listeners.get(event)?.({ data })
+  }
+
+  reply(...messages: LinkMessage[]) {
+    for (const frame of writeFrames(messages)) this.tell('message', frame.buffer)
+  }
+
+  get sent(): LinkMessage[] {
+    return this.frames.flat()
+  }
+}
+
+const answer = (id: number, body = '', status = 200): LinkMessage => ({
+  kind: MESSAGE_KINDS.answer,
+  id,
+  head: JSON.stringify({ status, headers: { 'x-a': 'b' } }),
+  body: new TextEncoder().encode(body),
+})
+
+/** A binding whose daemon gives each upgrade a socket, and answers over HTTP with the path. */
+function set({ takesMessages = true } = {}) {
+  const clock = { now: 10_000 }
+  const sockets: FakeSocket[] = []
+  const overHttp: string[] = []
+  const inits: (RequestInit | undefined)[] = []
+  const binding = {
+    fetch: async (url: string, init?: RequestInit): Promise<Response> => {
+      const { pathname } = new URL(url)
+      if (pathname !== '/v1/messages') {
+        overHttp.push(pathname)
+        inits.push(init)
+        return new Response(pathname)
+      }
+      if (!takesMessages) return new Response('not found', { status: 404 })
+      const socket = new FakeSocket()
+      sockets.push(socket)
+      return Object.assign(new Response(null), { webSocket: socket })
+    },
+  }
+  const kept: Promise<unknown>[] = []
+  const host = { now: () => clock.now, keepAlive: (work: Promise<unknown>) => void kept.push(work) }
+  const messages = new MessageBinding(binding, host)
+  /** With the connection open. */
+  const open = async () => {
+    await messages.fetch(SIGN, post())
+    await settled()
+    overHttp.length = 0
+    const socket = sockets.at(-1)
+    if (socket === undefined) throw new Error('no connection')
+    return socket
+  }
+  return { messages, clock, sockets, overHttp, inits, kept, open }
+}
+
+/** Resolves when everything that is ready has run. */
+async function settled() {
+  for (let turn = 0; turn < 8; turn += 1) {
+    // eslint-disable-next-line no-await-in-loop -- one after another
+    await momentEnds()
+  }
+}
+
+const BROKEN = 'the connection to the daemon ended'
+
+describe('the link with messages', () => {
+  it('makes its first call over HTTP, and the next ones over the connection opened beside it', async () => {
+    const { messages, overHttp, sockets, open } = set()
+    const socket = await open()
+    expect([socket.accepted, socket.binaryType]).toEqual([true, 'arraybuffer'])
+    const call = messages.fetch(SIGN, post({ headers: { 'Content-Type': 'a/b' }, body: 'body' }))
+    await settled()
+    const [sent] = socket.sent
+    expect(sent).toMatchObject({ kind: MESSAGE_KINDS.call, id: 1 })
+    expect(JSON.parse(sent?.head ?? '')).toEqual({
+      path: '/v1/sign',
+      headers: { 'content-type': 'a/b' },
+    })
+    expect(new TextDecoder().decode(sent?.body)).toBe('body')
+    socket.reply(answer(1, 'signed', 429))
+    const response = await call
+    expect([response.status, response.headers.get('x-a')]).toEqual([429, 'b'])
+    expect(await response.text()).toBe('signed')
+    expect([sockets.length, overHttp]).toEqual([1, []])
+  })
+
+  it('sends what one moment brings in one frame, and gives each its own answer', async () => {
+    const { messages, open } = set()
+    const socket = await open()
+    const calls = Array.from({ length: 20 }, async (_, index) => {
+      const response = await messages.fetch(CHAT, post({ body: String(index) }))
+      return response.text()
+    })
+    await settled()
+    expect(socket.frames).toHaveLength(1)
+    socket.reply(
+      ...socket.sent.toReversed().map(({ id, body }) => answer(id, new TextDecoder().decode(body))),
+    )
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 20 }, (_, i) => String(i)))
+  })
+
+  it.each([
+    ['another method', SIGN, { method: 'GET' }],
+    ['a path of large or slow answers', `${ORIGIN}/v1/attestation`, post()],
+    ['an order for chunks', CHAT, post({ headers: { 'x-cmr-chunks': 'x' } })],
+    ['a stream that is asked for', CHAT, post({ headers: { accept: 'text/event-stream' } })],
+    ['a large body', CHAT, post({ body: new Uint8Array(SMALL_BODY_BYTES + 1) })],
+    ['a streamed body', CHAT, post({ body: new ReadableStream() })],
+    ['a header of other characters', CHAT, post({ headers: { authorization: 'k\u00e9y' } })],
+    ['headers in another form', CHAT, post({ headers: new Headers() })],
+  ])('makes a call with %s over HTTP', async (_what, url, init) => {
+    const { messages, overHttp, open } = set()
+    const socket = await open()
+    const response = await messages.fetch(url, init)
+    expect(await response.text()).toBe(new URL(url).pathname)
+    expect([socket.sent, overHttp.length]).toEqual([[], 1])
+  })
+
+  it('fetches an answer that waits, and calls that path over HTTP for a minute', async () => {
+    const { messages, overHttp, inits, clock, open } = set()
+    const socket = await open()
+    const { signal } = new AbortController()
+    const call = messages.fetch(CHAT, post({ signal }))
+    await settled()
+    const head = JSON.stringify({ waiting: 'thread-1' })
+    socket.reply({ kind: MESSAGE_KINDS.waiting, id: 1, head, body: new Uint8Array(0) })
+    expect(await (await call).text()).toBe('/v1/waiting/thread-1')
+    expect(inits.at(-1)).toEqual({ redirect: 'manual', signal })
+    await messages.fetch(CHAT, post())
+    expect(overHttp).toEqual(['/v1/waiting/thread-1', '/v1/egress/nova/chat'])
+    clock.now += 60_001
+    void messages.fetch(CHAT, post()).catch(() => {})
+    await settled()
+    expect(socket.sent).toHaveLength(2)
+  })
+
+  it('gives the start of an answer that broke off, and then its error', async () => {
+    const { messages, open } = set()
+    const socket = await open()
+    const call = messages.fetch(CHAT, post())
+    await settled()
+    socket.reply({ ...answer(1, 'start', 500), kind: MESSAGE_KINDS.broken })
+    const response = await call
+    expect(response.status).toBe(500)
+    const reader = response.body?.getReader()
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('start')
+    await expect(reader?.read()).rejects.toThrow('the answer broke off')
+  })
+
+  it('tells the daemon of a call that is given up, and ignores its answer', async () => {
+    const { messages, open } = set()
+    const socket = await open()
+    const controller = new AbortController()
+    const call = messages.fetch(CHAT, post({ signal: controller.signal }))
+    const other = messages.fetch(CHAT, post())
+    await settled()
+    controller.abort(new Error('the client left'))
+    await expect(call).rejects.toThrow('the client left')
+    await settled()
+    expect(socket.sent.at(-1)).toMatchObject({ kind: MESSAGE_KINDS.leave, id: 1, head: '' })
+    socket.reply(answer(1, 'late'), answer(2, 'other'), answer(99, 'nobody'))
+    expect(await (await other).text()).toBe('other')
+    const aborted = AbortSignal.abort(new Error('too late'))
+    await expect(messages.fetch(CHAT, post({ signal: aborted }))).rejects.toThrow('too late')
+    expect(socket.sent).toHaveLength(3)
+  })
+
+  it('does not tell it of a call that is answered', async () => {
+    const { messages, open } = set()
+    const socket = await open()
+    const controller = new AbortController()
+    const call = messages.fetch(CHAT, post({ signal: controller.signal }))
+    await settled()
+    socket.reply(answer(1))
+    await call
+    controller.abort()
+    await settled()
+    expect(socket.sent).toHaveLength(1)
+  })
+
+  it.each([
+    ['is closed', (socket: FakeSocket) => socket.tell('close')],
+    ['fails', (socket: FakeSocket) => socket.tell('error')],
+    ['brings a frame of text', (socket: FakeSocket) => socket.tell('message', '{}')],
+    [
+      'brings a frame that is none',
+      (socket: FakeSocket) => socket.tell('message', new ArrayBuffer(3)),
+    ],
+    [
+      'cannot be written to',
+      (socket: FakeSocket, messages: MessageBinding) => {
+        socket.fails = true
+        void messages.fetch(CHAT, post()).catch(() => {})
+      },
+    ],
+  ])('fails all calls of a connection that %s, and opens another one', async (_what, end) => {
+    const { messages, overHttp, clock, sockets, kept, open } = set()
+    const socket = await open()
+    const calls = [messages.fetch(CHAT, post()), messages.fetch(SIGN, post())]
+    const failed = Promise.all(calls.map((call) => expect(call).rejects.toThrow(BROKEN)))
+    await settled()
+    end(socket, messages)
+    await failed
+    await Promise.all(kept)
+    // Not at once.
+    await messages.fetch(CHAT, post())
+    expect([sockets.length, overHttp]).toEqual([1, ['/v1/egress/nova/chat']])
+    clock.now += 1_001
+    const next = await open()
+    expect(sockets).toHaveLength(2)
+    void messages.fetch(CHAT, post()).catch(() => {})
+    await settled()
+    expect(next.sent).toHaveLength(1)
+  })
+
+  it('goes on over HTTP where the daemon takes no messages, and asks again only after a second', async () => {
+    const { messages, overHttp, sockets, kept } = set({ takesMessages: false })
+    for (let call = 0; call < 5; call += 1) {
+      // eslint-disable-next-line no-await-in-loop -- one after another
+      await messages.fetch(SIGN, post())
+      // eslint-disable-next-line no-await-in-loop -- one after another
+      await settled()
+    }
+    expect([overHttp.length, sockets.length, kept.length]).toEqual([5, 0, 1])
+  })
+
+  it('makes no more calls over a connection than may be open', async () => {
+    const { messages, overHttp, open } = set()
+    const socket = await open()
+    const calls = Array.from({ length: MAX_OPEN_CALLS }, () => messages.fetch(CHAT, post()))
+    await settled()
+    expect(socket.sent).toHaveLength(MAX_OPEN_CALLS)
+    await messages.fetch(CHAT, post())
+    expect(overHttp).toHaveLength(1)
+    socket.reply(answer(1))
+    await calls[0]
+    void messages.fetch(CHAT, post()).catch(() => {})
+    await settled()
+    expect(socket.sent).toHaveLength(MAX_OPEN_CALLS + 1)
+  })
+
+  it('forgets calls whose requests never ended them', async () => {
+    const { messages, clock, open } = set()
+    const socket = await open()
+    void messages.fetch(CHAT, post())
+    await settled()
+    clock.now += 7_200_001
+    void messages.fetch(CHAT, post())
+    await settled()
+    expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([
+      [MESSAGE_KINDS.call, 1],
+      [MESSAGE_KINDS.leave, 1],
+      [MESSAGE_KINDS.call, 2],
+    ])
+  })
+
+  it('leaves a connection whose request does not run any more', async () => {
+    const { messages, clock, overHttp, sockets, open } = set()
+    await open()
+    // Before the request that owns the connection continues.
+    const first = messages.fetch(CHAT, post())
+    clock.now += 251
+    void messages.fetch(CHAT, post())
+    expect(overHttp).toHaveLength(1)
+    clock.now += 10_000
+    const failed = expect(first).rejects.toThrow(BROKEN)
+    void messages.fetch(CHAT, post())
+    await failed
+    expect(overHttp).toHaveLength(2)
+    clock.now += 1_001
+    await messages.fetch(CHAT, post())
+    await settled()
+    expect(sockets).toHaveLength(2)
+  })
+})
