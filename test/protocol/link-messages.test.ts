@@ -46,8 +46,9 @@ describe('frames of messages', () => {
     const frame = only(messages)
     const first = only(messages.slice(0, 1)).length
     expect(readFrame(frame.subarray(0, first))).toHaveLength(1)
-    for (let end = 1; end < frame.length; end += 1) {
-      if (end !== first) expect(() => readFrame(frame.subarray(0, end))).toThrow(MalformedFrame)
+    const ends = Array.from({ length: frame.length - 1 }, (_, index) => index + 1)
+    for (const end of ends.filter((length) => length !== first)) {
+      expect(() => readFrame(frame.subarray(0, end))).toThrow(MalformedFrame)
     }
   })
 

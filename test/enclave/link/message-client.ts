@@ -18,7 +18,7 @@ export interface MessageClient {
   /** The next message of the daemon. */
   next(): Promise<LinkMessage>
   /** Resolves when the connection is closed. */
-  readonly closed: Promise<unknown>
+  readonly closed: Promise<true>
 }
 
 export async function openMessages(
@@ -38,7 +38,7 @@ export async function openMessages(
         key: keyPem,
       }),
   })
-  const closed = once(socket, 'close').catch(() => {})
+  const closed = new Promise<true>((resolve) => socket.once('close', () => resolve(true)))
   const received: LinkMessage[] = []
   const awaited: ((message: LinkMessage) => void)[] = []
   socket.on('message', (data: Buffer) => {
