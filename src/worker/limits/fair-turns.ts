@@ -1,6 +1,6 @@
 import type { ApiError } from '../http/errors.ts'
 import type { WaitDeps } from './fair-limiter.ts'
-import { HeldTurn, type CountTurn, type TurnOwner } from './held-turn.ts'
+import { HeldTurn, type CountTurn, type TakenTurn, type TurnOwner } from './held-turn.ts'
 
 export interface TurnLimits {
   /**
@@ -8,6 +8,11 @@ export interface TurnLimits {
    * number of owners, if that is more.
    */
   readonly capacity: number
+  /**
+   * What may run at a time beyond that, by the total cost: small requests share their calls to the storage and the daemon,
+   * and delay nobody by much.
+   */
+  readonly capacityOfCost: number
   /** How long after its last request an owner counts as active, ms. */
   readonly activeMs: number
   /** How many requests of one owner may wait, and for how long. */
@@ -87,6 +92,7 @@ export class FairTurns {
   /** Called requests that have not started yet, in the order of the calls. */
   readonly #called = new Set<Ticket>()
   #atWork = 0
+  #costAtWork = 0
   /** The virtual time at which the latest request started. */
   #time = 0
 
@@ -113,7 +119,7 @@ export class FairTurns {
       const entered = place < maxWaiting && (await this.#wait(owner, place, cost, deps, until))
       if (!entered) throw client.aborted ? left() : refusal()
     }
-    return await this.#run(owner, deps, work)
+    return await this.#run({ owner, cost }, deps, work)
   }
 
   /** Runs the last part of a request's work: ahead of its owner's new requests, and never refused. */
@@ -122,14 +128,14 @@ export class FairTurns {
     if (!this.#entersAtOnce(owner, turn.cost, deps.now())) {
       await this.#wait(owner, 0, turn.cost, deps, FOR_EVER)
     }
-    return await this.#run(owner, deps, work)
+    return await this.#run({ owner, cost: turn.cost }, deps, work)
   }
 
   /** Takes a turn where no other request waits and there is room. */
   #entersAtOnce(owner: Owner, cost: number, now: number): boolean {
     if (this.#waiting.size > 0) return false
     this.#waitingRequests += 1
-    const hasRoom = this.#room(now) > 0
+    const hasRoom = this.#hasRoom(cost, now)
     this.#waitingRequests -= 1
     return hasRoom && this.#take(owner, cost)
   }
@@ -169,8 +175,8 @@ export class FairTurns {
     }
   }
 
-  async #run<Result>(owner: Owner, deps: WaitDeps, work: Work<Result>): Promise<Result> {
-    const turn = new HeldTurn(owner, deps, this.#count)
+  async #run<Result>(taken: TakenTurn, deps: WaitDeps, work: Work<Result>): Promise<Result> {
+    const turn = new HeldTurn(taken, deps, this.#count)
     try {
       return await work(turn)
     } finally {
@@ -178,23 +184,26 @@ export class FairTurns {
     }
   }
 
-  readonly #count: CountTurn = (owner, change, { now }) => {
+  readonly #count: CountTurn = ({ owner, cost }, change, { now }) => {
     owner.atWork += change
     this.#atWork += change
+    this.#costAtWork += change * cost
     if (change < 0) this.#callNext(now())
   }
 
   #take(owner: Owner, cost: number): true {
     owner.atWork += 1
     this.#atWork += 1
+    this.#costAtWork += cost
     this.#time = Math.max(this.#time, owner.served)
     owner.served += cost
     return true
   }
 
   #mayRun(ticket: Ticket, now: number): boolean {
-    if (ticket.calledAt !== undefined) return this.#atWork < this.#maxAtWork(now)
-    return this.#room(now) > 0 && this.#next() === ticket
+    const { cost, calledAt } = ticket
+    if (calledAt !== undefined) return this.#fits(cost, this.#atWork, this.#costAtWork, now)
+    return this.#next() === ticket && this.#hasRoom(cost, now)
   }
 
   /**
@@ -203,9 +212,9 @@ export class FairTurns {
    */
   #callNext(now: number): void {
     if (this.#waiting.size === 0) return
-    for (let room = this.#room(now); room > 0; room -= 1) {
+    for (;;) {
       const next = this.#next()
-      if (next === undefined) return
+      if (next === undefined || !this.#hasRoom(next.cost, now)) return
       next.calledAt = now
       this.#called.add(next)
       next.wake()
@@ -231,14 +240,21 @@ export class FairTurns {
     return next
   }
 
-  /** How many more requests may run, besides those that were called. */
-  #room(now: number): number {
+  /** Whether a request may run beside those that are at work and those that were called. */
+  #hasRoom(cost: number, now: number): boolean {
+    let costCalled = 0
     for (const ticket of this.#called) {
       // The runtime may have ended its request before it could start.
-      if (now - (ticket.calledAt ?? now) < FALLBACK_MS) break
-      this.#called.delete(ticket)
+      if (now - (ticket.calledAt ?? now) >= FALLBACK_MS) this.#called.delete(ticket)
+      else costCalled += ticket.cost
     }
-    return this.#maxAtWork(now) - this.#atWork - this.#called.size
+    const beside = this.#atWork + this.#called.size
+    return this.#fits(cost, beside, this.#costAtWork + costCalled, now)
+  }
+
+  /** Whether a request may run beside so many others, which have this cost in all. */
+  #fits(cost: number, others: number, costOfOthers: number, now: number): boolean {
+    return costOfOthers + cost <= this.#limits.capacityOfCost || others < this.#maxAtWork(now)
   }
 
   /** No limit while there are fewer requests than active owners: then no owner crowds out the others. */

@@ -8,12 +8,18 @@ export interface TurnOwner {
   served: number
 }
 
-/** Notes that an owner has one turn more, or one less, at work. */
-export type CountTurn = (owner: TurnOwner, change: 1 | -1, deps: WaitDeps) => void
+/** A turn that was given to an owner, for a request of this cost. */
+export interface TakenTurn {
+  readonly owner: TurnOwner
+  readonly cost: number
+}
+
+/** Notes that there is one turn more, or one less, at work. */
+export type CountTurn = (turn: TakenTurn, change: 1 | -1, deps: WaitDeps) => void
 
 /** The turn of a request at work, until it has ended. */
 export class HeldTurn {
-  readonly #owner: TurnOwner
+  readonly #turn: TakenTurn
   readonly #deps: WaitDeps
   readonly #count: CountTurn
   #openWaits = 0
@@ -21,15 +27,15 @@ export class HeldTurn {
   #isCounted = true
 
   /** @param count called with each change; the turn itself is counted already */
-  constructor(owner: TurnOwner, deps: WaitDeps, count: CountTurn) {
-    this.#owner = owner
+  constructor(turn: TakenTurn, deps: WaitDeps, count: CountTurn) {
+    this.#turn = turn
     this.#deps = deps
     this.#count = count
   }
 
   /** Adds what the work turns out to cost besides the cost of its turn. */
   moreCost(cost: number): void {
-    this.#owner.served += cost
+    this.#turn.owner.served += cost
   }
 
   /**
@@ -57,6 +63,6 @@ export class HeldTurn {
     const counts = !this.#hasEnded && this.#openWaits === 0
     if (counts === this.#isCounted) return
     this.#isCounted = counts
-    this.#count(this.#owner, counts ? 1 : -1, this.#deps)
+    this.#count(this.#turn, counts ? 1 : -1, this.#deps)
   }
 }

@@ -38,6 +38,7 @@ export function openSharedLimits(now: () => number): SharedLimits {
     minuteRefusals: new Refusals(now),
     turns: new FairTurns({
       capacity: 3,
+      capacityOfCost: 16,
       activeMs: 1_000,
       maxWaiting: 256,
       maxWaitMs: 30_000,

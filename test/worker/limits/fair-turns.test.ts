@@ -15,6 +15,7 @@ function opened(limits: Partial<TurnLimits> = {}) {
   const deps = { now: () => clock.now, pause }
   const turns = new FairTurns({
     capacity: 2,
+    capacityOfCost: 0,
     activeMs: 1_000,
     maxWaiting: 100,
     maxWaitMs: 30_000,
@@ -112,6 +113,52 @@ describe('turns', () => {
     await Promise.all(sent.map(({ done }) => done))
     const expected = ['gate', 'large', 'small', 'small', 'small', 'large', 'small']
     expect(order).toEqual(expected)
+  })
+
+  it('let small requests run side by side as far as their cost goes, beyond the number of others', async () => {
+    const { atWork, open, settle } = opened({ capacity: 1, capacityOfCost: 4 })
+    for (let count = 0; count < 10; count += 1) for (const name of ['a', 'b']) open(name)
+    await settle()
+    expect(atWork).toEqual(['a', 'b', 'a', 'b'])
+  })
+
+  it('let no small requests go before a large one whose turn it is, and few large ones run at a time', async () => {
+    const { atWork, open, settle } = opened({ capacity: 2, capacityOfCost: 4 })
+    const small = ['a', 'a', 'b'].map((name) => open(name))
+    await settle()
+    const large = [open('c', { cost: 3 }), open('d', { cost: 3 })]
+    for (const name of ['a', 'b']) open(name)
+    await settle()
+    expect(atWork).toEqual(['a', 'a', 'b'])
+    small[0]?.end()
+    await settle()
+    expect(atWork).toEqual(['a', 'b'])
+    small[1]?.end()
+    await settle()
+    expect(atWork).toEqual(['b', 'c'])
+    small[2]?.end()
+    await settle()
+    expect(atWork).toEqual(['c', 'd'])
+    large[0]?.end()
+    await settle()
+    expect(atWork).toEqual(['d', 'a'])
+  })
+
+  it('are counted at their cost while they wait aside no longer', async () => {
+    const limits = { capacity: 1, capacityOfCost: 4, activeMs: Number.MAX_SAFE_INTEGER }
+    const { turns, deps, atWork, open, settle } = opened(limits)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const turn = { owner: 'waits', cost: 4, client: stays }
+    const waiting = turns.begin(turn, deps, (held) => held.aside(() => promise))
+    await settle()
+    const others = ['a', 'b', 'c', 'd', 'e'].map((name) => open('other', { name }))
+    await settle()
+    expect(atWork).toEqual(['a', 'b', 'c', 'd'])
+    resolve()
+    await waiting
+    others[0]?.end()
+    await settle()
+    expect(atWork).toEqual(['b', 'c', 'd', 'e'])
   })
 
   it('let what ends a request go before what its owner begins, and never refuse it', async () => {

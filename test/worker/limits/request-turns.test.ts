@@ -8,6 +8,7 @@ const deps = { now: () => 0, pause: () => new Promise<never>(() => {}) }
 function limitedToOne(): FairTurns {
   return new FairTurns({
     capacity: 1,
+    capacityOfCost: 0,
     activeMs: 1_000,
     maxWaiting: 10,
     maxWaitMs: 1_000,
