@@ -1,10 +1,9 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 
-/**
- * What the first read of a body returns at most, and any read. Every open stream has such a buffer, and most only ever read
- * small events.
- */
+/** The most that the first read of a body returns: every open stream has such a buffer, and most only ever read small events. */
 const FIRST_BUFFER_BYTES = 1024
+
+/** The most that any read returns. */
 const MAX_BUFFER_BYTES = 8 * 1024
 
 /** Reads a body piece by piece. */
