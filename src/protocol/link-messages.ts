@@ -38,6 +38,13 @@ export const MAX_MESSAGE_BYTES = 512 * 1024
 /** Calls of one connection that are not answered. */
 export const MAX_OPEN_CALLS = 1_024
 
+/** Whether a header of a message may have this value. Others are read differently by different programs, or refused. */
+export function isPlainValue(value: string): boolean {
+  return PLAIN.test(value)
+}
+
+const PLAIN = /^[\t -~]*$/
+
 const headersSchema = z.record(z.string(), z.string())
 
 export const callHeadSchema = z.object({

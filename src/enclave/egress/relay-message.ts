@@ -1,4 +1,4 @@
-import { SMALL_BODY_BYTES, type AnswerHead } from '../../protocol/link-messages.ts'
+import { isPlainValue, SMALL_BODY_BYTES, type AnswerHead } from '../../protocol/link-messages.ts'
 import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import type { MessageCaller } from '../open-egress.ts'
 import { Exchange } from './exchange.ts'
@@ -61,8 +61,8 @@ function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
 /** Statuses whose answers have no body, whatever their headers say. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** What a header of a message may be: that of any other answer is passed on as HTTP does it. */
-const PLAIN = /^[\t -~]*$/
+/** The headers of an answer with more, in characters, are passed on as HTTP does it. */
+const MAX_HEADERS_CHARS = 8 * 1024
 
 /** The head of an answer that is a message; undefined for any but a small one in plain JSON or the like. */
 function smallHead(
@@ -81,11 +81,9 @@ function plainHeaders(headers: HeaderValues): Record<string, string> | undefined
   const plain: Record<string, string> = {}
   let length = 0
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value !== 'string' || !PLAIN.test(value)) return undefined
+    if (typeof value !== 'string' || !isPlainValue(value)) return undefined
     plain[name] = value
     length += name.length + value.length
   }
   return length > MAX_HEADERS_CHARS ? undefined : plain
 }
-
-const MAX_HEADERS_CHARS = 8 * 1024

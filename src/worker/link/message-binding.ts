@@ -1,5 +1,6 @@
 import {
   answerHeadSchema,
+  isPlainValue,
   MESSAGE_KINDS,
   SMALL_BODY_BYTES,
   waitingHeadSchema,
@@ -16,7 +17,7 @@ import {
   type SmallCall,
 } from './message-connection.ts'
 
-/** After a connection that ended, the next one is not opened before this, ms. */
+/** No connection is opened sooner than this after the one before was, ms. */
 const REOPEN_MS = 1_000
 
 const OPEN_TIMEOUT_MS = 3_000
@@ -125,16 +126,13 @@ export class MessageBinding implements LinkBinding {
   }
 }
 
-/** Any other value is refused, or encoded, by the runtime. */
-const PLAIN = /^[\t -~]*$/
-
 /** Headers that are given by name; undefined in any other form. */
 function plainHeaders(headers: RequestInit['headers']): Record<string, string> | undefined {
   if (headers === undefined) return {}
   const named: Record<string, string> = {}
   if (headers instanceof Headers || Array.isArray(headers)) return undefined
   for (const [name, value] of Object.entries(headers)) {
-    if (!PLAIN.test(value)) return undefined
+    if (!isPlainValue(value)) return undefined
     named[name.toLowerCase()] = value
   }
   return named
