@@ -31,12 +31,14 @@ export function comparison(bench: Bench): Suite {
   }
 }
 
-async function startField({ mock, scratch }: Bench): Promise<Field> {
+async function startField({ mock, scratch, quick }: Bench): Promise<Field> {
   const field = new Field()
   const { address } = mock
   await field.enter('direct', async () => directly(address), { kinds: FEW_STREAMS })
+  // A short run measures the memory of one start.
+  const repeated = (again: () => Promise<System>) => (quick ? {} : { again })
   await field.enter('floor', () => startFloor(address, scratch), {
-    again: () => startFloor(address, join(scratch, 'again')),
+    ...repeated(() => startFloor(address, join(scratch, 'again'))),
     kinds: FULL.kinds,
   })
   const startIn = (directory: string) => {
@@ -51,7 +53,7 @@ async function startField({ mock, scratch }: Bench): Promise<Field> {
     const other = await startIn(join(scratch, 'again', 'router'))
     return { ...other.system('router', CUSTOMERS, false), stop: () => other.stop() }
   }
-  await field.enter('router', async () => chat, { again, kinds: COMMON_KINDS })
+  await field.enter('router', async () => chat, { ...repeated(again), kinds: COMMON_KINDS })
   await field.enter('router-pinned', async () => router.system('router-pinned', CUSTOMERS, true), {
     memory: false,
     kinds: FULL.kinds,

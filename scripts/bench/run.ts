@@ -109,8 +109,11 @@ async function memoryOf(
   const starts = again === undefined ? [] : Array.from({ length: MEMORY_STARTS - 1 }, () => again)
   for (const start of starts) {
     const other = await start()
-    reports.push(await openStreams(other, load))
-    await other.stop()
+    try {
+      reports.push(await openStreams(other, load))
+    } finally {
+      await other.stop()
+    }
   }
   const byStream = reports.toSorted((one, other) => one.perStreamKib - other.perStreamKib)
   return byStream[Math.floor(byStream.length / 2)] ?? first
