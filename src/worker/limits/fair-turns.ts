@@ -1,6 +1,7 @@
 import type { ApiError } from '../http/errors.ts'
+import { ActiveOwners, type Owner, type Ticket } from './active-owners.ts'
 import type { WaitDeps } from './fair-limiter.ts'
-import { HeldTurn, type CountTurn, type TakenTurn, type TurnOwner } from './held-turn.ts'
+import { HeldTurn, type CountTurn, type TakenTurn } from './held-turn.ts'
 
 export interface TurnLimits {
   /**
@@ -32,20 +33,12 @@ export interface Turn {
 
 type Work<Result> = (turn: HeldTurn) => Promise<Result>
 
-/** Bytes that are read and digested in the CPU time of a small request. */
+/** Bytes that are read and digested in the CPU time of a small request. A power of two, so that sums of costs are exact. */
 const BYTES_PER_COST = 64 * 1024
 
 /** The cost of a request with a body of so many bytes. */
 export function costOfBytes(bytes: number): number {
   return 1 + bytes / BYTES_PER_COST
-}
-
-/** A waiting request. */
-interface Ticket {
-  readonly cost: number
-  /** When it was called to run, ms. */
-  calledAt: number | undefined
-  wake: () => void
 }
 
 /** How long a request waits. */
@@ -57,13 +50,6 @@ interface Patience {
 }
 
 const FOR_EVER: Patience = { giveUpAt: Number.POSITIVE_INFINITY }
-
-/** `served` is virtual time: what it was given, counted from the virtual time at which it became active. */
-interface Owner extends TurnOwner {
-  seenAt: number
-  /** In the order in which they run. */
-  readonly waiting: Ticket[]
-}
 
 /** Interval at which an owner's first waiting request polls, in case it was not woken, ms. */
 const FALLBACK_MS = 100
@@ -85,8 +71,7 @@ function fallbackMs(place: number): number {
  */
 export class FairTurns {
   readonly #limits: TurnLimits
-  /** The active owners, in the order in which they were last seen. */
-  readonly #owners = new Map<string, Owner>()
+  readonly #owners: ActiveOwners
   readonly #waiting = new Set<Owner>()
   #waitingRequests = 0
   /** Called requests that have not started yet, in the order of the calls. */
@@ -98,6 +83,7 @@ export class FairTurns {
 
   constructor(limits: TurnLimits) {
     this.#limits = limits
+    this.#owners = new ActiveOwners(limits.activeMs)
   }
 
   /**
@@ -112,7 +98,7 @@ export class FairTurns {
     const { maxWaiting, maxWaitMs, refusal, left } = this.#limits
     const { cost, client } = turn
     if (client.aborted) throw left()
-    const owner = this.#seen(turn.owner, deps.now())
+    const owner = this.#owners.seen(turn.owner, deps.now(), this.#time)
     if (!this.#entersAtOnce(owner, cost, deps.now())) {
       const place = owner.waiting.length
       const until = { giveUpAt: deps.now() + maxWaitMs, client }
@@ -124,7 +110,7 @@ export class FairTurns {
 
   /** Runs the last part of a request's work: ahead of its owner's new requests, and never refused. */
   async finish<Result>(turn: Turn, deps: WaitDeps, work: Work<Result>): Promise<Result> {
-    const owner = this.#seen(turn.owner, deps.now())
+    const owner = this.#owners.seen(turn.owner, deps.now(), this.#time)
     if (!this.#entersAtOnce(owner, turn.cost, deps.now())) {
       await this.#wait(owner, 0, turn.cost, deps, FOR_EVER)
     }
@@ -259,29 +245,10 @@ export class FairTurns {
 
   /** No limit while there are fewer requests than active owners: then no owner crowds out the others. */
   #maxAtWork(now: number): number {
-    const active = this.#countActive(now)
+    const active = this.#owners.count(now)
     if (active <= 1 || this.#atWork + this.#waitingRequests < active)
       return Number.POSITIVE_INFINITY
     return Math.max(this.#limits.capacity, active / 2)
-  }
-
-  #countActive(now: number): number {
-    for (const [name, { atWork, seenAt, waiting }] of this.#owners) {
-      const isActive = Math.abs(now - seenAt) < this.#limits.activeMs
-      if (isActive || atWork > 0 || waiting.length > 0) break
-      this.#owners.delete(name)
-    }
-    return this.#owners.size
-  }
-
-  #seen(name: string, now: number): Owner {
-    const owner = this.#owners.get(name) ?? { atWork: 0, seenAt: now, served: 0, waiting: [] }
-    owner.seenAt = now
-    // An idle owner does not accumulate credit.
-    owner.served = Math.max(owner.served, this.#time)
-    this.#owners.delete(name)
-    this.#owners.set(name, owner)
-    return owner
   }
 }
 
