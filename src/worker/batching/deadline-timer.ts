@@ -45,8 +45,9 @@ export function startDeadline(
     const isGraceDue = () => graces > 0 && now() - dueAt > LATE_MS
     left = () => (isGraceDue() ? GRACE_MS : Math.max(0, dueAt - now()))
     timer = callAfter(forMs, () => {
-      if (isGraceDue()) wait(GRACE_MS, graces - 1)
-      else passed()
+      if (isGraceDue()) return wait(GRACE_MS, graces - 1)
+      left = () => 0
+      passed()
     })
   }
   wait(ms, MAX_GRACES)

@@ -63,6 +63,14 @@ describe('what is left of a deadline', () => {
     expect(timer.leftMs()).toBe(0)
   })
 
+  test('is nothing once it has passed, however long ago', () => {
+    const { timer, passed } = deadline()
+    vi.advanceTimersByTime(1_000)
+    expect(passed).toHaveBeenCalledTimes(1)
+    vi.advanceTimersByTime(60_000)
+    expect(timer.leftMs()).toBe(0)
+  })
+
   test('is the second that it will wait where the program did not run, also before the timer has fired', () => {
     const { timer, passed, sleep } = deadline()
     sleep(60_000)
