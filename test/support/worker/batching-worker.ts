@@ -7,8 +7,8 @@ const JOIN_TIMEOUT_MS = 600_000
 /** How long a call takes, ms. */
 const CALL_MS = 200
 
-/** Where a batch waits for others to join, it waits until so many requests have come. */
-const joining = { arrived: 0, expected: 0 }
+/** Where a batch waits for others to join, it waits until so many requests of its moment have come. */
+const joining = { at: 0, arrived: 0, expected: 0 }
 
 const startTimer = globalThis.setTimeout
 
@@ -52,7 +52,7 @@ function createWorker() {
       now = Number(searchParams.get('at'))
       const of = searchParams.get('of')
       if (of !== null) {
-        joining.expected = Number(of)
+        if (joining.at !== now) Object.assign(joining, { at: now, arrived: 0, expected: Number(of) })
         joining.arrived += 1
       }
       if (pathname === '/leave') {
