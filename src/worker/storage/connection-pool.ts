@@ -55,7 +55,10 @@ const MAX_IDLE_MS = 60_000
 /** How long such a connection may take to answer. */
 const MAX_ANSWER_MS = 250
 
-/** How long a connection may stay idle at most: the last ones of a busy hour are of no more use. */
+/**
+ * A connection that was idle for so long is closed at the next look, of which there is one in the same time: the last ones of a busy
+ * hour are of no more use.
+ */
 const CLOSE_IDLE_MS = 5 * 60_000
 
 /** So that connections follow a database that has moved, and its server's memory of each is freed. */
