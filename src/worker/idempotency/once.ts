@@ -43,7 +43,7 @@ export class Once {
 
   /**
    * The answer of an earlier request with the same key, if there was one.
-   * @param moreCost called with the cost of opening a kept answer, in the unit of turns
+   * @param moreCost called with the cost of opening a kept answer, and with that of what was in it, in the unit of turns
    * @throws ApiError `idempotency_key_reused`, `idempotency_in_progress` or `answer_not_kept`; those of `authenticate`
    *   and of `takeMemory`
    * @throws StorageUnavailable when the storage does not answer
@@ -61,6 +61,8 @@ export class Once {
     if (!earlier.done) throw new InProgress()
     if (earlier.answer === null) throw notKept(earlier.receiptId)
     try {
+      // Before it is opened: so few of those that are large are opened side by side.
+      moreCost(costOfBytes(earlier.answer.length))
       const { body, headers } = await this.#seal.open(
         earlier.answer,
         this.#bound(earlier.requestId),

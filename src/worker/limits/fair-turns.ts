@@ -170,11 +170,11 @@ export class FairTurns {
     }
   }
 
-  readonly #count: CountTurn = ({ owner, cost }, change, { now }) => {
-    owner.atWork += change
-    this.#atWork += change
-    this.#costAtWork += change * cost
-    if (change < 0) this.#callNext(now())
+  readonly #count: CountTurn = ({ owner, turns, cost }, { now }) => {
+    owner.atWork += turns
+    this.#atWork += turns
+    this.#costAtWork += cost
+    if (turns < 0) this.#callNext(now())
   }
 
   #take(owner: Owner, cost: number): true {

@@ -14,28 +14,39 @@ export interface TakenTurn {
   readonly cost: number
 }
 
-/** Notes that there is one turn more, or one less, at work. */
-export type CountTurn = (turn: TakenTurn, change: 1 | -1, deps: WaitDeps) => void
+/** What there is more of an owner at work; less where it is negative. */
+export interface WorkChange {
+  readonly owner: TurnOwner
+  readonly turns: 1 | 0 | -1
+  readonly cost: number
+}
+
+/** Notes what there is more at work, or less. */
+export type CountTurn = (change: WorkChange, deps: WaitDeps) => void
 
 /** The turn of a request at work, until it has ended. */
 export class HeldTurn {
-  readonly #turn: TakenTurn
+  readonly #owner: TurnOwner
   readonly #deps: WaitDeps
   readonly #count: CountTurn
+  #cost: number
   #openWaits = 0
   #hasEnded = false
   #isCounted = true
 
   /** @param count called with each change; the turn itself is counted already */
-  constructor(turn: TakenTurn, deps: WaitDeps, count: CountTurn) {
-    this.#turn = turn
+  constructor({ owner, cost }: TakenTurn, deps: WaitDeps, count: CountTurn) {
+    this.#owner = owner
+    this.#cost = cost
     this.#deps = deps
     this.#count = count
   }
 
   /** Adds what the work turns out to cost besides the cost of its turn. */
   moreCost(cost: number): void {
-    this.#turn.owner.served += cost
+    this.#owner.served += cost
+    this.#cost += cost
+    if (this.#isCounted) this.#count({ owner: this.#owner, turns: 0, cost }, this.#deps)
   }
 
   /**
@@ -63,6 +74,7 @@ export class HeldTurn {
     const counts = !this.#hasEnded && this.#openWaits === 0
     if (counts === this.#isCounted) return
     this.#isCounted = counts
-    this.#count(this.#turn, counts ? 1 : -1, this.#deps)
+    const turns = counts ? 1 : -1
+    this.#count({ owner: this.#owner, turns, cost: turns * this.#cost }, this.#deps)
   }
 }

@@ -52,7 +52,8 @@ function createWorker() {
       now = Number(searchParams.get('at'))
       const of = searchParams.get('of')
       if (of !== null) {
-        if (joining.at !== now) Object.assign(joining, { at: now, arrived: 0, expected: Number(of) })
+        if (joining.at !== now)
+          Object.assign(joining, { at: now, arrived: 0, expected: Number(of) })
         joining.arrived += 1
       }
       if (pathname === '/leave') {

@@ -161,6 +161,34 @@ describe('turns', () => {
     expect(atWork).toEqual(['b', 'c', 'd', 'e'])
   })
 
+  it('are counted at what they turn out to cost as long as they are at work', async () => {
+    const limits = { capacity: 1, capacityOfCost: 4, activeMs: Number.MAX_SAFE_INTEGER }
+    const { turns, deps, atWork, open, settle } = opened(limits)
+    const read = Promise.withResolvers<void>()
+    const aside = Promise.withResolvers<void>()
+    const turn = { owner: 'repeats', cost: 1, client: stays }
+    const repeating = turns.begin(turn, deps, async (held) => {
+      held.moreCost(3)
+      await read.promise
+      await held.aside(async () => {
+        held.moreCost(1)
+        await aside.promise
+      })
+    })
+    await settle()
+    const others = ['a', 'b', 'c', 'd', 'e'].map((name) => open('other', { name }))
+    await settle()
+    expect(atWork).toEqual([])
+    read.resolve()
+    await settle()
+    expect(atWork).toEqual(['a', 'b', 'c', 'd'])
+    aside.resolve()
+    await repeating
+    others[0]?.end()
+    await settle()
+    expect(atWork).toEqual(['b', 'c', 'd', 'e'])
+  })
+
   it('let what ends a request go before what its owner begins, and never refuse it', async () => {
     const { order, open, settle } = opened({ capacity: 1, maxWaiting: 1 })
     const gate = open('other')
