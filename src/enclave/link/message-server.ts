@@ -137,15 +137,20 @@ class Caller implements MessageCaller {
   }
 
   answer(head: AnswerHead, body: Uint8Array): void {
-    this.#reply({ kind: MESSAGE_KINDS.answer, head: JSON.stringify(head), body })
+    this.#tell({ kind: MESSAGE_KINDS.answer, head: JSON.stringify(head), body })
   }
 
   breakOff(head: AnswerHead, part: Uint8Array): void {
-    this.#reply({ kind: MESSAGE_KINDS.broken, head: JSON.stringify(head), body: part })
+    this.#tell({ kind: MESSAGE_KINDS.broken, head: JSON.stringify(head), body: part })
   }
 
   wait(id: string): void {
     const head = JSON.stringify({ waiting: id })
-    this.#reply({ kind: MESSAGE_KINDS.waiting, head, body: new Uint8Array(0) })
+    this.#tell({ kind: MESSAGE_KINDS.waiting, head, body: new Uint8Array(0) })
+  }
+
+  /** Its id may be another call's once it has left. */
+  #tell(reply: Reply): void {
+    if (!this.#hasLeft) this.#reply(reply)
   }
 }

@@ -146,9 +146,12 @@ describe('calls as messages', () => {
     expect(Buffer.from(call?.body ?? []).toString()).toBe('body')
     expect(call?.caller.hasLeft).toBe(true)
     call?.caller.answer({ status: 200, headers: {} }, Buffer.from('late'))
-    // The id is free again.
-    client.send(callMessage(5, ECHO, '"next"'))
-    expect(textOf(await client.next())).toBe('"next"')
+    // The id is free again, and whoever has it now gets no answer to the first.
+    client.send(callMessage(5, head, 'next'))
+    await expect.poll(() => calls.length).toBe(2)
+    call?.caller.answer({ status: 200, headers: {} }, Buffer.from('late'))
+    calls[1]?.caller.answer({ status: 200, headers: {} }, Buffer.from('next'))
+    expect(textOf(await client.next())).toBe('next')
     client.socket.terminate()
   })
 
