@@ -5,7 +5,7 @@ import {
   SMALL_BODY_BYTES,
   waitingHeadSchema,
 } from '../../protocol/link-messages.ts'
-import { EGRESS_CHUNKS_HEADER, LINK_PATHS } from '../../protocol/link.ts'
+import { EGRESS_CHUNKS_HEADER, EGRESS_ERROR_HEADER, LINK_PATHS } from '../../protocol/link.ts'
 import { copyBytes, utf8 } from '../../protocol/bytes.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
@@ -118,11 +118,18 @@ export class MessageBinding implements LinkBinding {
     }
     if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message of the worker')
     this.#largeAt.set(path, this.#host.now())
-    const { waiting } = waitingHeadSchema.parse(told)
-    return this.#binding.fetch(`${this.#origin}${LINK_PATHS.waiting}/${waiting}`, {
+    return this.#fetchWaiting(waitingHeadSchema.parse(told).waiting, signal)
+  }
+
+  /** @throws Error when the daemon does not have it any more, as where a call breaks off: that is no refusal of the call */
+  async #fetchWaiting(id: string, signal: AbortSignal | null | undefined): Promise<Response> {
+    const response = await this.#binding.fetch(`${this.#origin}${LINK_PATHS.waiting}/${id}`, {
       redirect: 'manual',
       ...(signal && { signal }),
     })
+    if (response.headers.get(EGRESS_ERROR_HEADER) !== 'not_found') return response
+    await response.body?.cancel()
+    throw new Error('the answer does not wait any more')
   }
 }
 

@@ -37,7 +37,7 @@ const MAX_OPEN_BYTES = 16 * 1024 * 1024
 /** Where a message was not sent for this long, no more are added, ms. */
 const STILL_MS = 250
 
-/** After this, the request that owns the connection counts as lost, ms. */
+/** Seen to stand still for this long, the request that owns the connection counts as lost, ms. */
 const LOST_MS = 10_000
 
 /** Longer than any request may take for a whole answer. Requests that the runtime ended in the middle of a call never end it, ms. */
@@ -62,13 +62,17 @@ export class MessageConnection {
   readonly #waiting = new Map<number, Waiting>()
   #state: State = 'opening'
   #queue: LinkMessage[] = []
-  #queuedAt = 0
+  /** Since when its request has something to do: to open it, or to send. */
+  #dueSince: number
+  /** When it was first seen that this took long. */
+  #stillSince: number | undefined
   #openBytes = 0
   #lastId = 0
   #wake: (() => void) | undefined
 
   constructor(host: BatchDeps) {
     this.#host = host
+    this.#dueSince = host.now()
   }
 
   get state(): State {
@@ -77,7 +81,7 @@ export class MessageConnection {
 
   /** Whether it may be given a call of this request now. */
   takes({ body }: SmallCall): boolean {
-    if (this.#state !== 'open' || this.#standsStill()) return false
+    if (this.#standsStill() || this.#state !== 'open') return false
     this.#forgetOldest()
     return this.#waiting.size < MAX_OPEN_CALLS && this.#openBytes + body.length <= MAX_OPEN_BYTES
   }
@@ -91,7 +95,7 @@ export class MessageConnection {
       socket.addEventListener('close', () => this.#end())
       socket.addEventListener('error', () => this.#end())
       socket.accept()
-      this.#state = 'open'
+      if (this.#state === 'opening') this.#state = 'open'
       while (this.#isOpen()) {
         await this.#somethingToSend()
         if (this.#isOpen()) this.#send(socket)
@@ -129,11 +133,14 @@ export class MessageConnection {
     return true
   }
 
+  /** Whether the request that owns the connection is late. That is counted from when it was first seen: after a pause of the machine it may not have had its turn yet. */
   #standsStill(): boolean {
-    if (this.#queue.length === 0) return false
-    const age = this.#host.now() - this.#queuedAt
-    if (age > LOST_MS) this.#end()
-    return age > STILL_MS
+    if (this.#state === 'open' && this.#queue.length === 0) return false
+    const now = this.#host.now()
+    if (Math.abs(now - this.#dueSince) <= STILL_MS) return false
+    this.#stillSince ??= now
+    if (Math.abs(now - this.#stillSince) >= LOST_MS) this.#end()
+    return true
   }
 
   #forgetOldest(): void {
@@ -152,7 +159,8 @@ export class MessageConnection {
   #push(message: LinkMessage): void {
     if (this.#state === 'ended') return
     if (this.#queue.push(message) > 1) return
-    this.#queuedAt = this.#host.now()
+    this.#dueSince = this.#host.now()
+    this.#stillSince = undefined
     this.#wake?.()
     this.#wake = undefined
   }

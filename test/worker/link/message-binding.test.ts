@@ -64,19 +64,23 @@ const answer = (id: number, body = '', status = 200): LinkMessage => ({
 })
 
 /** A binding whose daemon gives each upgrade a socket, and answers over HTTP with the path. */
-function set({ takesMessages = true } = {}) {
+function set({ takesMessages = true, opens = true } = {}) {
   const clock = { now: 10_000 }
   const sockets: FakeSocket[] = []
   const overHttp: string[] = []
   const inits: (RequestInit | undefined)[] = []
+  const daemon = { opens, stillHasAnswers: true }
   const binding = {
     fetch: async (url: string, init?: RequestInit): Promise<Response> => {
       const { pathname } = new URL(url)
       if (pathname !== '/v1/messages') {
         overHttp.push(pathname)
         inits.push(init)
-        return new Response(pathname)
+        if (daemon.stillHasAnswers || !pathname.startsWith('/v1/waiting/'))
+          return new Response(pathname)
+        return new Response('{}', { status: 404, headers: { 'x-cmr-egress-error': 'not_found' } })
       }
+      if (!daemon.opens) return new Promise(() => {})
       if (!takesMessages) return new Response('not found', { status: 404 })
       const socket = new FakeSocket()
       sockets.push(socket)
@@ -95,7 +99,7 @@ function set({ takesMessages = true } = {}) {
     if (socket === undefined) throw new Error('no connection')
     return socket
   }
-  return { messages, clock, sockets, overHttp, inits, kept, open }
+  return { messages, clock, daemon, sockets, overHttp, inits, kept, open }
 }
 
 /** Resolves when everything that is ready has run. */
@@ -177,6 +181,17 @@ describe('the link with messages', () => {
     void messages.fetch(CHAT, post()).catch(() => {})
     await settled()
     expect(socket.sent).toHaveLength(2)
+  })
+
+  it('breaks off where the daemon has an answer no more that waited, as that is no refusal', async () => {
+    const { messages, daemon, open } = set()
+    const socket = await open()
+    const call = messages.fetch(CHAT, post())
+    await settled()
+    daemon.stillHasAnswers = false
+    const head = JSON.stringify({ waiting: 'thread-1' })
+    socket.reply({ kind: MESSAGE_KINDS.waiting, id: 1, head, body: new Uint8Array(0) })
+    await expect(call).rejects.toThrow('the answer does not wait any more')
   })
 
   it('gives the start of an answer that broke off, and then its error', async () => {
@@ -297,6 +312,33 @@ describe('the link with messages', () => {
       [MESSAGE_KINDS.leave, 1],
       [MESSAGE_KINDS.call, 2],
     ])
+  })
+
+  it('gives up a connection whose request ended while it opened it', async () => {
+    const { messages, clock, daemon, overHttp, sockets, open } = set({ opens: false })
+    await messages.fetch(SIGN, post())
+    clock.now += 251
+    await messages.fetch(SIGN, post())
+    clock.now += 10_000
+    await messages.fetch(SIGN, post())
+    expect([overHttp.length, sockets.length]).toEqual([3, 0])
+    daemon.opens = true
+    const socket = await open()
+    void messages.fetch(SIGN, post()).catch(() => {})
+    await settled()
+    expect(socket.sent).toHaveLength(1)
+  })
+
+  it('keeps one whose request had no turn yet, because nothing ran', async () => {
+    const { messages, clock, overHttp, open } = set()
+    const socket = await open()
+    const first = messages.fetch(CHAT, post())
+    clock.now += 60_000
+    await messages.fetch(CHAT, post())
+    expect(overHttp).toHaveLength(1)
+    await settled()
+    socket.reply(answer(1, 'after a pause'))
+    expect(await (await first).text()).toBe('after a pause')
   })
 
   it('leaves a connection whose request does not run any more', async () => {
