@@ -117,8 +117,9 @@ function trialOf({ name, begin, stream, whole, others }: DaemonFault): Trial<Dae
     long: !SHORT.has(name),
     run: async (world) => {
       const customers = [await world.newCustomer(), await world.newCustomer()] as const
-      // So that all that is cached was there once.
+      // So that all that is cached was there once, and signing is a message.
       await Promise.all([asked(world, true), othersOf(world, customers[0])])
+      await untilMessages(world)
       await begin(world.link)
       await delay(BELIEF_MS)
       const began = performance.now()
@@ -135,6 +136,16 @@ function trialOf({ name, begin, stream, whole, others }: DaemonFault): Trial<Dae
       const late = took > LATEST_MS ? `, but only after ${Math.round(took)} ms` : ''
       return `${seen.join('; ')}${late}`
     },
+  }
+}
+
+/** The worker opens its connection for messages beside a call, but not twice within a second. */
+async function untilMessages(world: DaemonWorld): Promise<void> {
+  while (!world.link.takesMessages()) {
+    // oxlint-disable-next-line no-await-in-loop -- one look after the other
+    await delay(BELIEF_MS)
+    // oxlint-disable-next-line no-await-in-loop -- one look after the other
+    await asked(world, false)
   }
 }
 

@@ -9,6 +9,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createLinkBinding, type LinkEnd } from '../../src/host/stack/link-binding.ts'
 import type { KeyPair } from '../../src/host/stack/link-certificates.ts'
+import { proxyMessages, type PassedCall } from './link-proxy-messages.ts'
 import { listen } from './listen.ts'
 
 /** How a daemon can fail to answer. */
@@ -26,6 +27,8 @@ export interface LinkProxy {
   readonly port: number
   /** What becomes of calls whose path begins so; null: nothing does. */
   fail(fault: { readonly path: string; readonly as: LinkFault } | null): void
+  /** Whether the worker has a connection for messages. */
+  takesMessages(): boolean
   /** Nothing listens any more. */
   stopListening(): Promise<void>
   /** Listens again, with its own certificate, with another one, or without TLS. */
@@ -46,19 +49,24 @@ export async function startLinkProxy(
   })
   const sockets = new Set<Socket>()
   let fault: Parameters<LinkProxy['fail']>[0] = null
+  const faultOf = (path: string) =>
+    fault !== null && path.startsWith(fault.path) ? fault.as : undefined
+  const pass = (method: string, { path, contentType, body }: PassedCall) =>
+    binding.fetch({
+      url: `https://link${path}`,
+      method,
+      headers: { 'content-type': contentType },
+      arrayBuffer: async () => new Uint8Array(body).buffer,
+    })
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url ?? ''
-    const kind = fault !== null && path.startsWith(fault.path) ? fault.as : undefined
+    const kind = faultOf(path)
     if (kind !== undefined && kind !== 'slow') return FAULTS[kind](response)
     if (kind === 'slow') await delay(SLOW_MS)
     const body = Buffer.concat(await request.toArray())
-    const answer = await binding.fetch({
-      url: `https://link${path}`,
-      method: request.method ?? 'GET',
-      headers: { 'content-type': request.headers['content-type'] ?? 'application/json' },
-      arrayBuffer: async () => new Uint8Array(body).buffer,
-    })
+    const contentType = request.headers['content-type'] ?? 'application/json'
+    const answer = await pass(request.method ?? 'GET', { path, contentType, body })
     response.writeHead(answer.status, answer.headers.flat())
     if (answer.body === null) response.end()
     else Readable.fromWeb(answer.body).pipe(response)
@@ -66,8 +74,21 @@ export async function startLinkProxy(
 
   const handler = (request: IncomingMessage, response: ServerResponse) =>
     void serve(request, response).catch(() => response.destroy())
-  const tls = ({ certPem, keyPem }: KeyPair) =>
-    createServer({ cert: certPem, key: keyPem, minVersion: 'TLSv1.3' }, handler)
+  const messages = {
+    faultOf,
+    slowMs: SLOW_MS,
+    pass: async (call: PassedCall) => {
+      const { status, headers, body } = await pass('POST', call)
+      const bytes = Buffer.concat(body === null ? [] : await Readable.fromWeb(body).toArray())
+      return { status, headers: Object.fromEntries(headers), body: bytes }
+    },
+  }
+  let openConnections = () => 0
+  const tls = ({ certPem, keyPem }: KeyPair) => {
+    const made = createServer({ cert: certPem, key: keyPem, minVersion: 'TLSv1.3' }, handler)
+    openConnections = proxyMessages(made, messages)
+    return made
+  }
   const kept = <Kind extends Server>(server: Kind): Kind => {
     server.on('connection', (socket: Socket) => {
       sockets.add(socket)
@@ -92,6 +113,7 @@ export async function startLinkProxy(
   return {
     port,
     fail: (next) => (fault = next),
+    takesMessages: () => openConnections() > 0,
     stopListening,
     listenAgain: async (as) => {
       await stopListening()
