@@ -34,9 +34,12 @@ interface Variant {
   readonly expected: Outcome
 }
 
-function variantsOf(cases: readonly ProviderCase[]): readonly Variant[] {
+function variantsOf(
+  cases: readonly ProviderCase[],
+  modes: readonly Variant['mode'][],
+): readonly Variant[] {
   return cases.flatMap((fault, index) =>
-    MODES.flatMap((mode) =>
+    modes.flatMap((mode) =>
       SETTINGS.flatMap((setting) => {
         const expected = fault[mode]?.[setting]
         const model = `m${index}-${mode}-${setting}`
@@ -134,18 +137,20 @@ interface Selection {
   readonly cases: readonly ProviderCase[]
   readonly timeouts: NonNullable<WorldOptions['timeouts']>
   readonly atATime?: number
+  readonly modes?: readonly Variant['mode'][]
   readonly pinned?: boolean
+  readonly declared?: boolean
   /** Whether so many streams run beside the trials that the router joins their chunks. */
   readonly crowded?: boolean
 }
 
 function providerFamily(
   name: string,
-  { cases, timeouts, atATime = 12, pinned = false, crowded = false }: Selection,
+  { cases, modes = MODES, timeouts, atATime = 12, crowded = false, ...more }: Selection,
 ): AnyFamily {
-  const variants = variantsOf(cases)
+  const variants = variantsOf(cases, modes)
   const routes = variants.flatMap(routesOf)
-  const options = { timeouts, pinned }
+  const options = { timeouts, ...more }
   return family({
     name,
     trials: variants.map(trialOf),
@@ -163,6 +168,21 @@ const answered = ({ script }: ProviderCase) => script !== undefined
 const crowdedFamily = (name: string, pinned: boolean) =>
   providerFamily(name, { cases: JOINED_CASES, timeouts: CROWDED, pinned, crowded: true })
 
+/**
+ * Whole answers that the daemon sends as messages. After one that it cannot send so, the worker calls that provider over HTTP for a
+ * minute: those are in the other families.
+ */
+const messageFamily = (name: string, timed: boolean) =>
+  providerFamily(name, {
+    cases: (timed ? TIMED_CASES : OTHER_CASES).filter(
+      (one) => answered(one) && one.undeclared !== true,
+    ),
+    modes: ['whole'],
+    timeouts: timed ? TIMED : PATIENT,
+    pinned: true,
+    declared: true,
+  })
+
 /** The same faults behind pinned egress, whose daemon reads and relays what the provider sends. */
 export const PINNED_FAMILIES: readonly AnyFamily[] = [
   providerFamily('provider faults over pinned egress', {
@@ -175,6 +195,8 @@ export const PINNED_FAMILIES: readonly AnyFamily[] = [
     timeouts: TIMED,
     pinned: true,
   }),
+  messageFamily('provider faults in whole answers as messages', false),
+  messageFamily('provider faults in whole answers as messages that a clock ends', true),
   crowdedFamily('provider faults among many streams over pinned egress', true),
 ]
 

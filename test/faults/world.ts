@@ -76,6 +76,8 @@ export interface WorldOptions {
   readonly stateDir?: string
   /** Whether the scripted provider is attested, and reached through the daemon's pinned egress. */
   readonly pinned?: boolean
+  /** Whether whole answers declare their length, so that small ones come to the worker as messages. */
+  readonly declared?: boolean
 }
 
 export async function openWorld(
@@ -85,6 +87,7 @@ export async function openWorld(
   const scripts = new Map(routes.map(({ model, at, script }) => [`${at} ${model}`, script]))
   const provider = await startFaultProvider(
     ({ provider: at, model }) => scripts.get(`${at} ${model}`) ?? healthy,
+    { declares: options.declared === true },
   )
   const front = options.pinned === true ? await startPinnedFront(provider.port) : undefined
   const reached = front === undefined ? direct(provider.port) : pinnedAt(front)

@@ -34,12 +34,17 @@ export class Wire {
   readonly #digest: Hash = createHash('sha256')
   readonly #socket: Socket
   readonly #onEnd: () => void
+  readonly #declares: boolean
+  /** Head lines and body of an answer whose length is to be declared, until it is known. */
+  #held: { readonly head: string; readonly parts: Buffer[] } | undefined
   #chunked = false
   #ended = false
 
-  constructor(socket: Socket, onEnd: () => void) {
+  /** @param declares gives answers a declared length instead of chunks, and sends them once it is known */
+  constructor(socket: Socket, onEnd: () => void, declares = false) {
     this.#socket = socket
     this.#onEnd = onEnd
+    this.#declares = declares
   }
 
   /** Body bytes written so far that the network has taken. */
@@ -65,15 +70,17 @@ export class Wire {
     const names = Object.keys(headers).map((name) => name.toLowerCase())
     this.#chunked = !names.includes('content-length')
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    if (this.#chunked) lines.push('transfer-encoding: chunked\r\n')
     const line = typeof status === 'number' ? `${status} Scripted` : status
-    this.raw(`HTTP/1.1 ${line}\r\n${lines.join('')}\r\n`)
+    const head = `HTTP/1.1 ${line}\r\n${lines.join('')}`
+    if (this.#chunked && this.#declares) this.#held = { head, parts: [] }
+    else this.raw(`${head}${this.#chunked ? CHUNKED : ''}\r\n`)
   }
 
   /** Body bytes, as one chunk. What a receipt speaks of is something else where they are encoded. */
   send(data: string | Uint8Array, digested = data): void {
     const bytes = Buffer.from(data)
     this.#digest.update(digested)
+    if (this.#held !== undefined) return void this.#held.parts.push(bytes)
     if (!this.#chunked) return this.raw(bytes)
     this.raw(Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, CRLF]))
   }
@@ -97,20 +104,33 @@ export class Wire {
 
   /** Ends the body properly; the connection stays for the next request. */
   end(): void {
-    if (this.#chunked) this.raw('0\r\n\r\n')
+    if (this.#held !== undefined) this.#declare(0)
+    else if (this.#chunked) this.raw('0\r\n\r\n')
     this.#ended = true
     this.#onEnd()
   }
 
   /** A FIN, whatever was promised. */
   close(): void {
+    this.#declare(1)
     this.#socket.end()
     this.#ended = true
   }
 
   /** A RST. */
   reset(): void {
+    this.#declare(1)
     this.#socket.resetAndDestroy()
+  }
+
+  /** Sends what was held under a length that is so much more than its own. */
+  #declare(missing: number): void {
+    const held = this.#held
+    if (held === undefined) return
+    this.#held = undefined
+    const body = Buffer.concat(held.parts)
+    this.raw(`${held.head}content-length: ${body.length + missing}\r\n\r\n`)
+    this.raw(body)
   }
 
   /** Bytes as they are. */
@@ -119,16 +139,21 @@ export class Wire {
   }
 }
 
+const CHUNKED = 'transfer-encoding: chunked\r\n'
 const CRLF = Buffer.from('\r\n')
 const HEAD_END = Buffer.from('\r\n\r\n')
 
-/**
- * Starts the provider; `scriptFor` decides what a call gets.
- * @param keepsCalls false for a provider under load, whose calls would fill the memory; `calls` is then empty
- */
+export interface FaultProviderOptions {
+  /** False for a provider under load, whose calls would fill the memory; `calls` is then empty. */
+  readonly keepsCalls?: boolean
+  /** Whether whole answers declare their length, where the script leaves that open; else they come in chunks. */
+  readonly declares?: boolean
+}
+
+/** Starts the provider; `scriptFor` decides what a call gets. */
 export async function startFaultProvider(
   scriptFor: (call: ProviderCall) => Script,
-  { keepsCalls = true }: { readonly keepsCalls?: boolean } = {},
+  { keepsCalls = true, declares = false }: FaultProviderOptions = {},
 ): Promise<FaultProvider> {
   const sockets = new Set<Socket>()
   const calls = new Map<string, ProviderCall[]>()
@@ -142,7 +167,7 @@ export async function startFaultProvider(
       const asked: { model?: string; stream?: boolean } = JSON.parse(body)
       const provider = path.split('/')[1] ?? ''
       const model = asked.model ?? ''
-      const wire = new Wire(socket, () => socket.resume())
+      const wire = new Wire(socket, () => socket.resume(), declares && asked.stream !== true)
       const number = (numbers.get(`${provider} ${model}`) ?? 0) + 1
       numbers.set(`${provider} ${model}`, number)
       const call = { model, provider, stream: asked.stream ?? false, number, headers, body, wire }

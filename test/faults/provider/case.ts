@@ -17,6 +17,8 @@ export interface ProviderCase {
   /** Whether one of the router's clocks ends it, so that it needs short ones. */
   readonly timed?: boolean
   readonly long?: boolean
+  /** Whether its whole answer never declares a length, or is encoded. */
+  readonly undeclared?: boolean
 }
 
 /** What must be seen where the route is the only one, and where a healthy one of the same model stands behind it. */

@@ -124,6 +124,7 @@ export const END_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'a body whose end is the end of the connection',
+    undeclared: true,
     script: ({ wire, stream }) => {
       const type = stream ? EVENT_STREAM : JSON_TYPE
       wire.raw(

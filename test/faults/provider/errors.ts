@@ -150,29 +150,46 @@ export const ERROR_CASES: readonly ProviderCase[] = [
   by('an HTML page with 500', status(500, HTML_TYPE, HTML), UNCLASSIFIED),
   by('an HTML page with 400', status(400, HTML_TYPE, HTML), refused('upstream_rejected')),
   by('an HTML page with 200', status(200, HTML_TYPE, HTML), UNCLASSIFIED),
-  by(
-    'an error body without end',
-    async ({ wire }) => {
-      wire.head(503)
-      while (!wire.over) await wire.sendSlowly(PROVIDER_WORDS.repeat(1_000))
-    },
-    UNAVAILABLE,
-  ),
-  by('an error body that never comes', ({ wire }) => wire.head(503), UNAVAILABLE),
-  by(
-    '204',
-    ({ wire }) => {
-      wire.raw('HTTP/1.1 204 No Content\r\n\r\n')
-      wire.end()
-    },
-    UNCLASSIFIED,
-  ),
+  {
+    ...by(
+      'an error body without end',
+      async ({ wire }) => {
+        wire.head(503)
+        while (!wire.over) await wire.sendSlowly(PROVIDER_WORDS.repeat(1_000))
+      },
+      UNAVAILABLE,
+    ),
+    undeclared: true,
+  },
+  {
+    ...by('an error body that never comes', ({ wire }) => wire.head(503), UNAVAILABLE),
+    undeclared: true,
+  },
+  {
+    ...by(
+      '204',
+      ({ wire }) => {
+        wire.raw('HTTP/1.1 204 No Content\r\n\r\n')
+        wire.end()
+      },
+      UNCLASSIFIED,
+    ),
+    undeclared: true,
+  },
   by('206', status(206, {}, WHOLE), UNCLASSIFIED),
   ...[301, 302, 303, 307, 308].map((code) =>
     by(`a redirect, ${code}`, redirect(code), UNCLASSIFIED),
   ),
-  { ...by('gzip, although not asked for', encoded('gzip'), served()), failures: [25] },
-  { ...by('a coding nobody knows', encoded('x-rot13'), UNCLASSIFIED), failures: [25] },
+  {
+    ...by('gzip, although not asked for', encoded('gzip'), served()),
+    failures: [25],
+    undeclared: true,
+  },
+  {
+    ...by('a coding nobody knows', encoded('x-rot13'), UNCLASSIFIED),
+    failures: [25],
+    undeclared: true,
+  },
   by(
     'the wrong content type',
     ({ wire, stream }) => {
