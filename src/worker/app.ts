@@ -16,7 +16,7 @@ import { SourceBudget } from './http/source-budget.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
 import { addCounts } from './history/store.ts'
-import { HttpLink } from './link/http-link.ts'
+import { HttpLink, type LinkBinding } from './link/http-link.ts'
 import { MessageBinding } from './link/message-binding.ts'
 import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
@@ -75,12 +75,8 @@ export class App {
     const write = env.CONSOLE_IS_FILE ? joinedLines(print, { ...deps, pause }) : print
     const printed = this.#traces.noting(lineLog(deps.now, write))
     this.#log = this.#history.counting(this.#metrics.counting(printed))
-    const binding =
-      env.LINK_TAKES_MESSAGES === true
-        ? new MessageBinding(env.LINK, this.#deps, env.LINK_ORIGIN)
-        : env.LINK
     this.#link = new HttpLink(
-      binding,
+      this.#linkBinding(),
       this.#deps,
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
@@ -116,6 +112,13 @@ export class App {
       traces: this.#traces,
       openRequests: () => this.#cap.openRequests,
     })
+  }
+
+  #linkBinding(): LinkBinding {
+    const { LINK, LINK_ORIGIN, LINK_TAKES_MESSAGES } = this.#env
+    if (LINK_TAKES_MESSAGES !== true) return LINK
+    const ended = (count: number) => this.#log('link_messages_ended', { count })
+    return new MessageBinding(LINK, this.#deps, ended, LINK_ORIGIN)
   }
 
   /** Answers one request; never throws. */

@@ -32,15 +32,23 @@ const LARGE_MS = 60_000
 export class MessageBinding implements LinkBinding {
   readonly #binding: LinkBinding
   readonly #host: BatchDeps
+  readonly #ended: (calls: number) => void
   readonly #origin: string
   #connection: MessageConnection | undefined
   #openedAt = Number.NEGATIVE_INFINITY
   /** When the last answer below that path was no small one. */
   readonly #largeAt = new Map<string, number>()
 
-  constructor(binding: LinkBinding, host: BatchDeps, origin = 'https://enclave') {
+  /** @param ended told when an open connection has ended, with the number of its open calls, which failed */
+  constructor(
+    binding: LinkBinding,
+    host: BatchDeps,
+    ended: (calls: number) => void,
+    origin = 'https://enclave',
+  ) {
     this.#binding = binding
     this.#host = host
+    this.#ended = ended
     this.#origin = origin
   }
 
@@ -82,7 +90,7 @@ export class MessageBinding implements LinkBinding {
     const now = this.#host.now()
     if (Math.abs(now - this.#openedAt) < REOPEN_MS) return undefined
     this.#openedAt = now
-    this.#connection = new MessageConnection(this.#host)
+    this.#connection = new MessageConnection(this.#host, this.#ended)
     this.#host.keepAlive(this.#connection.run(() => this.#open()))
     return undefined
   }

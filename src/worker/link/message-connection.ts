@@ -59,6 +59,7 @@ interface Waiting {
  */
 export class MessageConnection {
   readonly #host: BatchDeps
+  readonly #ended: (calls: number) => void
   readonly #waiting = new Map<number, Waiting>()
   #state: State = 'opening'
   #queue: LinkMessage[] = []
@@ -70,8 +71,10 @@ export class MessageConnection {
   #lastId = 0
   #wake: (() => void) | undefined
 
-  constructor(host: BatchDeps) {
+  /** @param ended told when it was open and has ended, with the number of its open calls, which failed */
+  constructor(host: BatchDeps, ended: (calls: number) => void) {
     this.#host = host
+    this.#ended = ended
     this.#dueSince = host.now()
   }
 
@@ -210,6 +213,7 @@ export class MessageConnection {
 
   #end(): void {
     if (this.#state === 'ended') return
+    if (this.#state === 'open') this.#ended(this.#waiting.size)
     this.#state = 'ended'
     this.#queue = []
     this.#wake?.()

@@ -89,7 +89,8 @@ function set({ takesMessages = true, opens = true } = {}) {
   }
   const kept: Promise<unknown>[] = []
   const host = { now: () => clock.now, keepAlive: (work: Promise<unknown>) => void kept.push(work) }
-  const messages = new MessageBinding(binding, host)
+  const ended: number[] = []
+  const messages = new MessageBinding(binding, host, (calls) => void ended.push(calls))
   /** With the connection open. */
   const open = async () => {
     await messages.fetch(SIGN, post())
@@ -99,7 +100,7 @@ function set({ takesMessages = true, opens = true } = {}) {
     if (socket === undefined) throw new Error('no connection')
     return socket
   }
-  return { messages, clock, daemon, sockets, overHttp, inits, kept, open }
+  return { messages, ended, clock, daemon, sockets, overHttp, inits, kept, open }
 }
 
 /** Resolves when everything that is ready has run. */
@@ -239,49 +240,55 @@ describe('the link with messages', () => {
   })
 
   it.each([
-    ['is closed', (socket: FakeSocket) => socket.tell('close')],
-    ['fails', (socket: FakeSocket) => socket.tell('error')],
-    ['brings a frame of text', (socket: FakeSocket) => socket.tell('message', '{}')],
+    ['is closed', 2, (socket: FakeSocket) => socket.tell('close')],
+    ['fails', 2, (socket: FakeSocket) => socket.tell('error')],
+    ['brings a frame of text', 2, (socket: FakeSocket) => socket.tell('message', '{}')],
     [
       'brings a frame that is none',
+      2,
       (socket: FakeSocket) => socket.tell('message', new ArrayBuffer(3)),
     ],
     [
       'cannot be written to',
+      3,
       (socket: FakeSocket, messages: MessageBinding) => {
         socket.fails = true
         void messages.fetch(CHAT, post()).catch(() => {})
       },
     ],
-  ])('fails all calls of a connection that %s, and opens another one', async (_what, end) => {
-    const { messages, overHttp, clock, sockets, kept, open } = set()
-    const socket = await open()
-    const calls = [messages.fetch(CHAT, post()), messages.fetch(SIGN, post())]
-    const failed = Promise.all(calls.map((call) => expect(call).rejects.toThrow(BROKEN)))
-    await settled()
-    end(socket, messages)
-    await failed
-    await Promise.all(kept)
-    // Not at once.
-    await messages.fetch(CHAT, post())
-    expect([sockets.length, overHttp]).toEqual([1, ['/v1/egress/nova/chat']])
-    clock.now += 1_001
-    const next = await open()
-    expect(sockets).toHaveLength(2)
-    void messages.fetch(CHAT, post()).catch(() => {})
-    await settled()
-    expect(next.sent).toHaveLength(1)
-  })
+  ])(
+    'fails all calls of a connection that %s, tells how many, and opens another one',
+    async (_what, count, end) => {
+      const { messages, ended, overHttp, clock, sockets, kept, open } = set()
+      const socket = await open()
+      const calls = [messages.fetch(CHAT, post()), messages.fetch(SIGN, post())]
+      const failed = Promise.all(calls.map((call) => expect(call).rejects.toThrow(BROKEN)))
+      await settled()
+      end(socket, messages)
+      await failed
+      await Promise.all(kept)
+      expect(ended).toEqual([count])
+      // Not at once.
+      await messages.fetch(CHAT, post())
+      expect([sockets.length, overHttp]).toEqual([1, ['/v1/egress/nova/chat']])
+      clock.now += 1_001
+      const next = await open()
+      expect(sockets).toHaveLength(2)
+      void messages.fetch(CHAT, post()).catch(() => {})
+      await settled()
+      expect(next.sent).toHaveLength(1)
+    },
+  )
 
   it('goes on over HTTP where the daemon takes no messages, and asks again only after a second', async () => {
-    const { messages, overHttp, sockets, kept } = set({ takesMessages: false })
+    const { messages, ended, overHttp, sockets, kept } = set({ takesMessages: false })
     for (let call = 0; call < 5; call += 1) {
       // eslint-disable-next-line no-await-in-loop -- one after another
       await messages.fetch(SIGN, post())
       // eslint-disable-next-line no-await-in-loop -- one after another
       await settled()
     }
-    expect([overHttp.length, sockets.length, kept.length]).toEqual([5, 0, 1])
+    expect([overHttp.length, sockets.length, kept.length, ended]).toEqual([5, 0, 1, []])
   })
 
   it('makes no more calls over a connection than may be open', async () => {
