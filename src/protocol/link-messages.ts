@@ -107,11 +107,6 @@ export function writeFrames(messages: readonly LinkMessage[]): Bytes[] {
   return frames
 }
 
-/** The bytes that a message takes in a frame. */
-export function messageBytes(message: LinkMessage): number {
-  return prepared(message).length
-}
-
 function prepared(message: LinkMessage): Prepared {
   const head = message.head === '' ? NOTHING : encoder.encode(message.head)
   return { message, head, length: PREFIX_BYTES + head.length + message.body.length }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { DaemonTls } from '../../src/protocol/boot.ts'
@@ -5,6 +6,17 @@ import { listen } from './listen.ts'
 
 /** What a provider does with one request, down to the bytes under TLS. */
 export type ByteScript = (tls: TLSSocket, wire: Socket) => void | Promise<void>
+
+/** Writes one part after another, each in a turn of the event loop of its own. */
+export const sendParts =
+  (...parts: readonly string[]): ByteScript =>
+  async (tls) => {
+    for (const part of parts) {
+      tls.write(part)
+      // eslint-disable-next-line no-await-in-loop -- one part after the other
+      await turn()
+    }
+  }
 
 /** A provider behind TLS that answers every request with what the script of the moment sends. */
 export interface ByteProvider {

@@ -1,7 +1,6 @@
 import {
   MAX_OPEN_CALLS,
   MESSAGE_KINDS,
-  messageBytes,
   readFrame,
   writeFrames,
   type CallHead,
@@ -119,7 +118,8 @@ export class MessageConnection {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     const id = this.#nextId()
     const message = { kind: MESSAGE_KINDS.call, id, head: JSON.stringify(head), body }
-    const bytes = messageBytes(message)
+    // Paths and headers are ASCII, so their characters are bytes.
+    const bytes = message.head.length + body.length
     this.#waiting.set(id, { bytes, since: this.#host.now(), resolve, reject })
     this.#openBytes += bytes
     this.#push(message)

@@ -7,6 +7,7 @@ import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
+import { CHUNK_ORDER } from '../../support/chunk-order.ts'
 import { startEgressLink } from '../../support/egress-link.ts'
 import { listen } from '../../support/listen.ts'
 import { provenAlways } from '../../support/proven-always.ts'
@@ -42,17 +43,7 @@ async function carry(
 }
 
 const order = (stream: string) => ({
-  'x-cmr-chunks': printChunkOrder({
-    stream,
-    owner: 'cus_1',
-    head: { id: 'chatcmpl-1', created: 1, model: 'm' },
-    format: { door: 'chat' },
-    billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
-    include_reasoning: true,
-    idle_ms: 60_000,
-    keep_alive_ms: 60_000,
-    record_ms: 60_000,
-  }),
+  'x-cmr-chunks': printChunkOrder({ ...CHUNK_ORDER, stream }),
 })
 
 const DELTA = `data: {"choices":[{"index":0,"delta":{"content":"${'word '.repeat(200)}"}}]}\n\n`

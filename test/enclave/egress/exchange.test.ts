@@ -1,6 +1,5 @@
 import { createServer as createPlainServer } from 'node:net'
 import { Readable } from 'node:stream'
-import { setImmediate as turn } from 'node:timers/promises'
 import { createServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
@@ -8,9 +7,9 @@ import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { Egress, EgressCall } from '../../../src/enclave/open-egress.ts'
 import {
+  sendParts as send,
   startByteProvider,
   type ByteProvider,
-  type ByteScript,
 } from '../../support/byte-provider.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { listen } from '../../support/listen.ts'
@@ -22,16 +21,6 @@ const PATIENT = { timeout: 30_000 }
 let provider: ByteProvider
 let egress: Egress
 let link: EgressLink
-
-const send =
-  (...parts: readonly string[]): ByteScript =>
-  async (tls) => {
-    for (const part of parts) {
-      tls.write(part)
-      // eslint-disable-next-line no-await-in-loop -- one part after the other
-      await turn()
-    }
-  }
 
 function egressTo(port: number, spkiSha256: string, connectMs = 10_000): Egress {
   return createPinnedEgress({

@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
@@ -6,9 +5,9 @@ import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { Egress, MessageCaller } from '../../../src/enclave/open-egress.ts'
 import { SMALL_BODY_BYTES, type AnswerHead } from '../../../src/protocol/link-messages.ts'
 import {
+  sendParts as send,
   startByteProvider,
   type ByteProvider,
-  type ByteScript,
 } from '../../support/byte-provider.ts'
 import { provenAlways } from '../../support/proven-always.ts'
 
@@ -33,16 +32,6 @@ afterAll(async () => {
   egress.close()
   await provider.close()
 })
-
-const send =
-  (...parts: readonly string[]): ByteScript =>
-  async (tls) => {
-    for (const part of parts) {
-      tls.write(part)
-      // eslint-disable-next-line no-await-in-loop -- one part after the other
-      await turn()
-    }
-  }
 
 type Told =
   | { readonly how: 'answer' | 'broken'; readonly head: AnswerHead; readonly text: string }

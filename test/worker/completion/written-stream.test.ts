@@ -10,18 +10,12 @@ import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
 import type { CarriedCall } from '../../../src/worker/routing/carried-calls.ts'
 import { carriedCall } from '../../support/carried-call.ts'
+import { CHUNK_ORDER } from '../../support/chunk-order.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 const ORDER: ChunkOrder = {
-  stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
-  owner: 'cus_1',
+  ...CHUNK_ORDER,
   head: { id: OPTIONS.id, created: OPTIONS.created, model: OPTIONS.model },
-  format: { door: 'chat' },
-  billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
-  include_reasoning: true,
-  idle_ms: 60_000,
-  keep_alive_ms: 60_000,
-  record_ms: 60_000,
 }
 
 const RECORD: StreamRecord = {
