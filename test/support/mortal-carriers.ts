@@ -7,6 +7,11 @@ import threads, { type WorkerOptions } from 'node:worker_threads'
  */
 const CARRIER = /\/carrier-thread\.ts$/
 const HEAP_MB = 64
+/**
+ * A thread that is being ended may exceed its limit by a little. A young generation of the usual size, all of it moved into
+ * the old one at once, is more, and V8 then ends the whole process.
+ */
+const YOUNG_MB = 4
 
 const { Worker } = threads
 const orders = process.env['CARRIER_ORDERS']
@@ -20,7 +25,7 @@ class MortalWorker extends Worker {
     super(new URL('mortal-carrier.ts', import.meta.url), {
       ...options,
       env: { CARRIER_ORDERS: orders },
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
     })
   }
 }
