@@ -1,4 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 
 /**
  * `exhausted`: this process, or its machine, has no file descriptors, memory or ports of its own left for a connection, whoever
@@ -17,9 +20,12 @@ export class ConnectFailure extends Error {
   }
 }
 
-/** What the system says where nothing is left; `EADDRNOTAVAIL`: all ports of this machine are in use towards that address. */
+/** All ports of this machine are in use towards that address, or it has no address of that family to connect from. */
+const NO_ADDRESS = 'EADDRNOTAVAIL'
+
+/** What the system says where nothing is left. */
 const EXHAUSTED: ReadonlySet<unknown> = new Set([
-  'EADDRNOTAVAIL',
+  NO_ADDRESS,
   'EMFILE',
   'ENFILE',
   'ENOBUFS',
@@ -29,17 +35,45 @@ const EXHAUSTED: ReadonlySet<unknown> = new Set([
 /** What it says of an address that this machine has no way to, such as one of IPv6 where there is none. */
 const NO_WAY: ReadonlySet<unknown> = new Set(['ENETUNREACH', 'EAFNOSUPPORT'])
 
-/** What an error of a connection that was not established means. */
-export function connectFailureKind(error: NodeJS.ErrnoException): ConnectFailureKind {
+/** An error of the system as it says why a connection to one address was not established. */
+type ConnectError = NodeJS.ErrnoException & { readonly address?: unknown }
+
+/** The addresses of this machine, by interface. */
+type OwnAddresses = typeof networkInterfaces
+
+/**
+ * What an error of a connection that was not established means.
+ * @param ownAddresses asked only where the error may mean that there is no address to connect from
+ */
+export function connectFailureKind(
+  error: ConnectError,
+  ownAddresses: OwnAddresses = networkInterfaces,
+): ConnectFailureKind {
   // One for each address of a name, where there are several.
-  const each: readonly NodeJS.ErrnoException[] =
-    error instanceof AggregateError ? error.errors : [error]
-  const tried = each.filter(({ code }) => !NO_WAY.has(code))
+  const each: readonly ConnectError[] = error instanceof AggregateError ? error.errors : [error]
+  const tried = each.filter((one) => !hasNoWay(one, ownAddresses))
   return tried.length > 0 && tried.every(isExhausted) ? 'exhausted' : 'unreachable'
 }
 
+function hasNoWay({ code, address }: ConnectError, ownAddresses: OwnAddresses): boolean {
+  if (code !== NO_ADDRESS) return NO_WAY.has(code)
+  return typeof address === 'string' && !canReachFromHere(address, ownAddresses)
+}
+
+/** Whether this machine has an address to connect from: of the same family, and for any other machine not of its loopback. */
+function canReachFromHere(address: string, ownAddresses: OwnAddresses): boolean {
+  const family = `IPv${isIP(address)}`
+  try {
+    const own = Object.values(ownAddresses()).flatMap((addresses = []) => addresses)
+    return own.some((one) => one.family === family && (!one.internal || isLoopbackHost(address)))
+  } catch {
+    // Its addresses cannot be read without a descriptor.
+    return true
+  }
+}
+
 /** A name that could not be looked up for want of a descriptor fails with other codes, so one is opened to see. */
-function isExhausted({ code, syscall }: NodeJS.ErrnoException): boolean {
+function isExhausted({ code, syscall }: ConnectError): boolean {
   return EXHAUSTED.has(code) || (syscall === 'getaddrinfo' && !canOpenFile())
 }
 
