@@ -79,7 +79,7 @@ export function createConnectionPool<L extends PooledConnection>(
   options: ConnectionPoolOptions<L>,
 ): ConnectionPool<L> {
   const { now, open, survives } = options
-  const queue = createConnectionQueue<Kept<L>>(options)
+  const queue = createConnectionQueue<Kept<L>>(options, watchIdle)
   let isWatched = false
 
   /** Looks at idle connections from time to time, as long as there are any. */
@@ -98,7 +98,6 @@ export function createConnectionPool<L extends PooledConnection>(
 
   function release(user: PoolUser, kept: Omit<Kept<L>, 'idleSince'> | undefined): void {
     queue.release(user, kept && { ...kept, idleSince: now() })
-    watchIdle()
   }
 
   async function usable(
@@ -172,11 +171,14 @@ async function runOn<L extends PooledConnection, Result>(
   }
 }
 
-/** Hands out connections; undefined stands for one that is not open. */
-function createConnectionQueue<L>({
-  size,
-  share,
-}: Pick<ConnectionPoolOptions<PooledConnection>, 'size' | 'share'>) {
+/**
+ * Hands out connections; undefined stands for one that is not open.
+ * @param onIdle called when one has become idle
+ */
+function createConnectionQueue<L>(
+  { size, share }: Pick<ConnectionPoolOptions<PooledConnection>, 'size' | 'share'>,
+  onIdle: () => void,
+) {
   const idle = new IdlePlaces<L>(size)
   const busy = new Map<string, number>()
   const used = { reading: 0, waiting: 0 }
@@ -221,6 +223,7 @@ function createConnectionQueue<L>({
     const [next] = index < 0 ? [] : waiting.splice(index, 1)
     if (next === undefined) {
       idle.put(connection)
+      onIdle()
     } else {
       count(next.user, 1)
       next.take(connection)

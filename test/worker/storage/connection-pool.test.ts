@@ -126,6 +126,25 @@ describe('a pool of connections', () => {
     expect(await name()).toBe(4)
   })
 
+  it('closes a connection that was given to work which gave up in that very moment, once it was idle for five minutes', async () => {
+    const { use, pool } = create(1)
+    const done = Promise.withResolvers<void>()
+    const served = use(writer('a'), () => done.promise)
+    const late = Promise.withResolvers<never>()
+    const waited = Promise.allSettled([
+      pool.use(writer('b'), { passed: late.promise, leftMs: () => 0 }, async ({ name }) => name),
+    ])
+    await vi.advanceTimersByTimeAsync(0)
+    done.resolve()
+    late.reject(new Error('too late'))
+    await served
+    expect(await waited).toEqual([{ status: 'rejected', reason: new Error('too late') }])
+    await vi.advanceTimersByTimeAsync(600_000)
+    expect(discarded).toEqual([1])
+    expect(vi.getTimerCount()).toBe(0)
+    expect(await use(writer('c'), async ({ name }) => name)).toBe(2)
+  })
+
   it('takes a connection that is open before it opens another one', async () => {
     const connections = create(2)
     const { promise, resolve } = Promise.withResolvers<void>()
