@@ -1,9 +1,6 @@
-import { createHash } from 'node:crypto'
-import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { z } from 'zod'
 import { healthy } from '../faults/answers.ts'
-import { PROMPT } from '../faults/ask.ts'
+import { askDoor, billOf, comparable, digestsOf, DOORS, type Door } from '../faults/doors.ts'
 import { CASES } from '../faults/provider-family.ts'
 import { together } from '../faults/trial.ts'
 import { openWorld, type Customer, type World, type WorldRoute } from '../faults/world.ts'
@@ -12,15 +9,6 @@ import { openWorld, type Customer, type World, type WorldRoute } from '../faults
  * The doors besides Chat Completions over pinned egress, where the daemon writes their streams: every fault of a provider
  * must look as it does where the worker writes them, to the byte.
  */
-
-const BODIES = {
-  '/v1/responses': { input: PROMPT },
-  '/v1/messages': { max_tokens: 1_000, messages: [{ role: 'user', content: PROMPT }] },
-} as const
-
-type Door = keyof typeof BODIES
-
-const DOORS: readonly Door[] = ['/v1/responses', '/v1/messages']
 
 /** Short enough that silence is over soon, and above what an answer takes on a busy machine. */
 const TIMEOUTS = {
@@ -61,18 +49,8 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => world.close())
 
-async function ask(door: Door, model: string, more: object = {}, headers: object = {}) {
-  const answer = await world.stack.fetch(door, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${customer.key}`,
-      'content-type': 'application/json',
-      ...headers,
-    },
-    body: JSON.stringify({ model, stream: true, ...BODIES[door], ...more }),
-  })
-  return `${answer.status} ${await answer.text()}`
-}
+const ask = (door: Door, model: string, more: object = {}, headers: object = {}) =>
+  askDoor({ world, customer }, door, model, { more, headers })
 
 /** What came of one trial, over pinned egress and where the worker writes. */
 interface Seen {
@@ -85,55 +63,7 @@ async function run({ fault, door, model }: (typeof TRIALS)[number]): Promise<See
   const more = 'more' in fault ? fault.more : {}
   const pinned = await ask(door, `${model}-p`, more)
   const direct = await ask(door, `${model}-d`, more)
-  return { pinned, direct, digests: await digestsOf(pinned) }
-}
-
-/** An answer without what differs from request to request: its ids, its time, its route, and the comments in between. */
-function comparable(answer: string): string {
-  return answer
-    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
-    .replaceAll(/"(created|created_at|completed_at)":\d+/g, '"$1":0')
-    .replaceAll(/(alpha|beta)\/(m\d+-\w+|sound)-[pd]/g, 'ROUTE')
-    .replaceAll(/(m\d+-\w+|sound)-[pd]/g, 'MODEL')
-    .replaceAll(': keep-alive\n\n', '')
-}
-
-const usageSchema = z.object({
-  data: z.array(
-    z.object({
-      model: z.string(),
-      prompt_tokens: z.int(),
-      completion_tokens: z.int(),
-      receipt_id: z.string().nullable(),
-    }),
-  ),
-})
-
-/** What the last request of a model was billed, and how often it was billed. */
-async function billOf(model: string, requests: number): Promise<string> {
-  const headers = { authorization: `Bearer ${customer.key}` }
-  const query = new URLSearchParams({ limit: '1000', model })
-  const { data } = usageSchema.parse(
-    await (await world.stack.fetch(`/v1/usage?${query}`, { headers })).json(),
-  )
-  const [row] = data
-  if (row === undefined) return 'no row'
-  const times = data.length > requests ? `${data.length} rows of ${requests} requests, ` : ''
-  return `${times}${row.prompt_tokens}+${row.completion_tokens}, ${row.receipt_id === null ? 'no' : 'a'} receipt`
-}
-
-const receiptSchema = z.object({ receipt: z.string() })
-
-/** The digest of the client's bytes by the receipt that a complete answer names, and by its bytes. */
-async function digestsOf(answer: string): Promise<readonly unknown[]> {
-  const text = answer.slice('200 '.length)
-  const receiptId = /"receipt_id":"([^"]+)"/.exec(text)?.[1]
-  if (receiptId === undefined) return []
-  const headers = { authorization: `Bearer ${customer.key}` }
-  const found = await world.stack.fetch(`/v1/receipts/${receiptId}`, { headers })
-  const claims = decodeJwt(receiptSchema.parse(await found.json()).receipt)
-  const covered = text.slice(0, text.lastIndexOf('event: '))
-  return [claims['client_response_digest'], createHash('sha256').update(covered).digest('hex')]
+  return { pinned, direct, digests: await digestsOf({ world, customer }, pinned) }
 }
 
 describe('a stream that the daemon writes for another door', () => {
@@ -155,8 +85,8 @@ describe('a stream that the daemon writes for another door', () => {
       expect(pinned).not.toBe('')
       expect(digests[0]).toBe(digests[1])
       const requests = 1 + (task.result?.retryCount ?? 0)
-      const bill = await billOf(`alpha/${trial.model}-p`, requests)
-      expect(bill).toBe(await billOf(`beta/${trial.model}-d`, requests))
+      const bill = await billOf({ world, customer }, `alpha/${trial.model}-p`, requests)
+      expect(bill).toBe(await billOf({ world, customer }, `beta/${trial.model}-d`, requests))
       expect(bill).not.toContain('rows of')
       expect(bill.endsWith(', a receipt')).toBe(digests.length > 0)
     },
@@ -187,7 +117,7 @@ describe('a stream that the daemon writes for another door', () => {
       const more = { instructions: 'é'.repeat(kibibytes * 512) }
       const pinned = await ask('/v1/responses', 'sound-p', more)
       expect(comparable(pinned)).toBe(comparable(await ask('/v1/responses', 'sound-d', more)))
-      const [claimed, covered] = await digestsOf(pinned)
+      const [claimed, covered] = await digestsOf({ world, customer }, pinned)
       expect(claimed).toBeTypeOf('string')
       expect(claimed).toBe(covered)
     },
