@@ -60,7 +60,7 @@ export type LogEvent =
   | 'webhook_failed'
   | 'config_loaded'
   | 'link_unavailable'
-  /** The connection for small calls of the daemon ended, with so many calls open, which failed. */
+  /** The connection for small calls of the daemon ended, with so many calls open: those of providers failed. */
   | 'link_messages_ended'
   | 'storage_unavailable'
   /** An operation waited for a customer's row that another transaction kept locked (PostgreSQL). */

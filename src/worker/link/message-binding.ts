@@ -11,6 +11,7 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
 import type { LinkBinding } from './http-link.ts'
 import {
+  ConnectionEnded,
   MessageConnection,
   type LinkSocket,
   type Reply,
@@ -39,7 +40,7 @@ export class MessageBinding implements LinkBinding {
   /** When the last answer below that path was no small one. */
   readonly #largeAt = new Map<string, number>()
 
-  /** @param ended told when an open connection has ended, with the number of its open calls, which failed */
+  /** @param ended told when an open connection has ended, with the number of its open calls */
   constructor(
     binding: LinkBinding,
     host: BatchDeps,
@@ -58,8 +59,14 @@ export class MessageBinding implements LinkBinding {
     if (call === undefined || connection?.takes(call) !== true)
       return this.#binding.fetch(url, init)
     const { signal } = init
-    if (signal?.aborted === true) throw signal.reason
-    return this.#responseOf(await connection.call(call, signal), call, signal)
+    signal?.throwIfAborted()
+    try {
+      return await this.#responseOf(await connection.call(call, signal), call, signal)
+    } catch (error) {
+      if (!(error instanceof ConnectionEnded) || !mayRepeat(call, error)) throw error
+      signal?.throwIfAborted()
+      return this.#binding.fetch(url, init)
+    }
   }
 
   /** The call as a message; undefined for one that is no small one, or whose answer may be none. */
@@ -139,6 +146,11 @@ export class MessageBinding implements LinkBinding {
     await response.body?.cancel()
     throw new Error('the answer does not wait any more')
   }
+}
+
+/** Signing the same receipts twice does no harm; a provider must not be called twice. */
+function mayRepeat({ head: { path } }: SmallCall, { wasSent }: ConnectionEnded): boolean {
+  return !wasSent || path === LINK_PATHS.sign
 }
 
 /** Headers that are given by name; undefined in any other form. */

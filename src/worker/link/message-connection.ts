@@ -42,6 +42,18 @@ const LOST_MS = 10_000
 /** Longer than any request may take for a whole answer. Requests that the runtime ended in the middle of a call never end it, ms. */
 const MAX_CALL_MS = 7_200_000
 
+/** The connection ended before the answer was there. */
+export class ConnectionEnded extends Error {
+  /** Whether the call may have left before that. */
+  readonly wasSent: boolean
+
+  constructor(wasSent: boolean) {
+    super('the connection to the daemon ended')
+    this.name = 'ConnectionEnded'
+    this.wasSent = wasSent
+  }
+}
+
 type State = 'opening' | 'open' | 'ended'
 
 interface Waiting {
@@ -70,7 +82,7 @@ export class MessageConnection {
   #lastId = 0
   #wake: (() => void) | undefined
 
-  /** @param ended told when it was open and has ended, with the number of its open calls, which failed */
+  /** @param ended told when it was open and has ended, with the number of its open calls */
   constructor(host: BatchDeps, ended: (calls: number) => void) {
     this.#host = host
     this.#ended = ended
@@ -112,7 +124,7 @@ export class MessageConnection {
 
   /**
    * Makes a call of the current request, which keeps the time.
-   * @throws Error when the connection ends before the answer is there; the signal's reason when it aborts
+   * @throws ConnectionEnded when that happens before the answer is there; the signal's reason when it aborts
    */
   call({ head, body }: SmallCall, signal: AbortSignal | null | undefined): Promise<Reply> {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
@@ -215,11 +227,10 @@ export class MessageConnection {
     if (this.#state === 'ended') return
     if (this.#state === 'open') this.#ended(this.#waiting.size)
     this.#state = 'ended'
+    const unsent = new Set(this.#queue.map(({ id }) => id))
     this.#queue = []
     this.#wake?.()
-    for (const { reject } of this.#waiting.values()) {
-      reject(new Error('the connection to the daemon ended'))
-    }
+    for (const [id, { reject }] of this.#waiting) reject(new ConnectionEnded(!unsent.has(id)))
     this.#waiting.clear()
   }
 }

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { ConnectionEnded } from '../../../src/worker/link/message-connection.ts'
+import { CHAT, post, set, settled, SIGN } from './message-daemon.ts'
+
+describe('the link with messages, when their connection ends', () => {
+  it('asks once more over HTTP for what may be asked twice', async () => {
+    const { messages, overHttp, inits, open } = set()
+    const socket = await open()
+    const { signal } = new AbortController()
+    const init = post({ body: 'receipts', headers: { 'content-type': 'a/b' }, signal })
+    const calls = Promise.allSettled([messages.fetch(SIGN, init), messages.fetch(CHAT, post())])
+    await settled()
+    expect(socket.sent).toHaveLength(2)
+    socket.tell('close')
+    const [signed, called] = await calls
+    expect(signed.status === 'fulfilled' && (await signed.value.text())).toBe('/v1/sign')
+    expect(called).toEqual({ status: 'rejected', reason: new ConnectionEnded(true) })
+    expect([overHttp, inits.at(-1)]).toEqual([['/v1/sign'], init])
+  })
+
+  it('makes over HTTP what it has not sent, for whomever that is', async () => {
+    const { messages, overHttp, open } = set()
+    const socket = await open()
+    const called = messages.fetch(CHAT, post())
+    socket.tell('close')
+    expect(await (await called).text()).toBe('/v1/egress/nova/chat')
+    expect([socket.sent, overHttp]).toEqual([[], ['/v1/egress/nova/chat']])
+  })
+
+  it('asks nothing more than once again, and gives the error of that', async () => {
+    const { messages, daemon, overHttp, open } = set()
+    const socket = await open()
+    const signed = messages.fetch(SIGN, post())
+    await settled()
+    daemon.isGone = true
+    socket.tell('close')
+    await expect(signed).rejects.toThrow('connection refused')
+    expect(overHttp).toEqual(['/v1/sign'])
+  })
+
+  it('asks nothing more for whom has left or has no time left', async () => {
+    const { messages, overHttp, open } = set()
+    const socket = await open()
+    const controller = new AbortController()
+    const signed = messages.fetch(SIGN, post({ signal: controller.signal }))
+    await settled()
+    socket.tell('close')
+    controller.abort(new Error('too late'))
+    await expect(signed).rejects.toThrow('too late')
+    expect(overHttp).toEqual([])
+  })
+})
