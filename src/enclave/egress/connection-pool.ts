@@ -29,7 +29,7 @@ export class ConnectionPool {
    * @throws PinMismatch
    */
   async take(): Promise<PinnedConnection> {
-    const free = this.#free.pop()
+    const free = this.#takeFree()
     if (free !== undefined) return free
     const { origin, tls, spkiSha256 } = this.#target
     const opened = await PinnedConnection.open(origin, tls, spkiSha256)
@@ -48,6 +48,14 @@ export class ConnectionPool {
   retire(): void {
     this.#retired = true
     for (const connection of this.#free.splice(0)) connection.close()
+  }
+
+  /** One that has ended is forgotten a moment later: it may be here yet. */
+  #takeFree(): PinnedConnection | undefined {
+    for (;;) {
+      const free = this.#free.pop()
+      if (free === undefined || free.isOpen) return free
+    }
   }
 
   #forget(connection: PinnedConnection): void {
