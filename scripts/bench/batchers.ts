@@ -66,7 +66,7 @@ async function startField({ mock, scratch, log }: Bench): Promise<Field> {
       field.endsWith(() => router.stop())
       return router.system(name, CUSTOMERS, false)
     }
-    await field.enter(name, start, { memory: false, sizes: false, kinds: KINDS })
+    await field.enter(name, start, { sizes: false, kinds: KINDS })
   }
   return field
 }

@@ -1,4 +1,5 @@
 import { DOOR_NAMES } from './doors.ts'
+import { spreadOf } from './figures.ts'
 import { leastOf, limitsOf, moreCoresTable } from './more-cores.ts'
 import { section, type Section } from './page.ts'
 import type { Report, SystemReport } from './report.ts'
@@ -16,7 +17,7 @@ import {
   type Figure,
 } from './table.ts'
 import { COMPARISON_TARGETS, targetTable, type Target } from './targets.ts'
-import { STREAM_KINDS, type WindowKind } from './windows.ts'
+import { FIRST_STREAMS, OPEN_STREAMS, STREAM_KINDS, type WindowKind } from './windows.ts'
 
 const FRAMES_ON_MORE_CORES: Target = {
   title: 'frames/s, pinned, on 16 cores, computed below',
@@ -87,11 +88,16 @@ const DOORS: readonly Figure[] = [
 ]
 
 const MEMORY: readonly Figure[] = [
-  memory('idle, MiB', (each) => each.idleMib),
+  memory('idle after start, MiB', ({ idleMib }) => idleMib),
+  memory(`idle after ${FIRST_STREAMS} streams, MiB`, ({ servedMib }) => servedMib),
+  memory(`${OPEN_STREAMS} open streams, MiB`, ({ openMib }) => openMib),
+  memory('per open stream, KiB', ({ perStreamKib }) => perStreamKib),
   of('at 64 connections, MiB', 'whole-64', ({ residentMib }) => residentMib, 0),
-  memory('512 open streams, MiB', (each) => each.openMib),
-  memory('per open stream, KiB', (each) => each.perStreamKib),
-  memory('after everything, MiB', (each) => each.afterMib),
+  {
+    title: 'after everything, MiB',
+    digits: 0,
+    read: ({ memory: each }) => (each === null ? undefined : spreadOf([each.afterMib])),
+  },
 ]
 
 /** A row for each system and number of streams. */

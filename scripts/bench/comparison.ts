@@ -4,12 +4,13 @@ import { startFloor } from './floor.ts'
 import { otherDoors } from './doors.ts'
 import { comparisonPlots } from './comparison-plots.ts'
 import { comparisonSections } from './comparison-tables.ts'
-import { installPortkey, startPortkeyOnNode } from './portkey.ts'
+import type { Fresh } from './memory.ts'
+import { installPortkey, PORTKEY_ON_NODE, startPortkeyOnNode } from './portkey.ts'
 import { startPortkeyInWorkerd } from './portkey-workerd.ts'
-import { startRouter } from './router.ts'
+import { startRouter, type RouterStack } from './router.ts'
 import type { Bench, Exhibit, Suite } from './suite.ts'
 import { chatCaller, type MockAddress, type System } from './system.ts'
-import { COMMON_KINDS, FULL, QUICK } from './windows.ts'
+import { COMMON_KINDS, FULL, MEMORY_STARTS, QUICK } from './windows.ts'
 
 const CUSTOMERS = 100
 
@@ -27,47 +28,61 @@ export function comparison(bench: Bench): Suite {
   return {
     options: '',
     extent: bench.quick ? QUICK : FULL,
+    memory: startedForMemory(bench),
     fields: [() => startField(bench)],
   }
 }
 
-async function startField({ mock, scratch, quick }: Bench): Promise<Field> {
+/** Instances of their own, so that nothing was asked of them before. */
+function startedForMemory({ mock, scratch, quick }: Bench): readonly Fresh[] {
+  const { address } = mock
+  const directory = join(scratch, 'memory')
+  const times = quick ? 1 : MEMORY_STARTS
+  const router = async (): Promise<System> => {
+    const stack = await startRouterIn(join(directory, 'router'), address)
+    return { ...stack.system('router', CUSTOMERS, false), stop: () => stack.stop() }
+  }
+  const peer = () => installPortkey(scratch)
+  return [
+    { name: 'floor', start: () => startFloor(address, directory), times },
+    { name: 'router', start: router, times },
+    {
+      name: PORTKEY_ON_NODE,
+      start: async () => startPortkeyOnNode(address, await peer()),
+      times: 1,
+    },
+    {
+      name: 'portkey-workerd',
+      start: async () => startPortkeyInWorkerd(address, await peer(), directory),
+      times: 1,
+    },
+  ]
+}
+
+function startRouterIn(directory: string, mock: MockAddress): Promise<RouterStack> {
+  return startRouter({ mock, directory, customers: CUSTOMERS, size: { furtherRoutes: 0 } })
+}
+
+async function startField({ mock, scratch }: Bench): Promise<Field> {
   const field = new Field()
   const { address } = mock
   await field.enter('direct', async () => directly(address), { kinds: FEW_STREAMS })
-  // A short run measures the memory of one start.
-  const repeated = (again: () => Promise<System>) => (quick ? {} : { again })
-  await field.enter('floor', () => startFloor(address, scratch), {
-    ...repeated(() => startFloor(address, join(scratch, 'again'))),
-    kinds: FULL.kinds,
-  })
-  const startIn = (directory: string) => {
-    const size = { furtherRoutes: 0 }
-    return startRouter({ mock: address, directory, customers: CUSTOMERS, size })
-  }
-  const router = await startIn(join(scratch, 'router'))
+  await field.enter('floor', () => startFloor(address, scratch), { kinds: FULL.kinds })
+  const router = await startRouterIn(join(scratch, 'router'), address)
   field.endsWith(() => router.stop())
   if (router.chip !== undefined) mock.attest(router.chip)
   const chat = router.system('router', CUSTOMERS, false)
-  const again = async (): Promise<System> => {
-    const other = await startIn(join(scratch, 'again', 'router'))
-    return { ...other.system('router', CUSTOMERS, false), stop: () => other.stop() }
-  }
-  await field.enter('router', async () => chat, { ...repeated(again), kinds: COMMON_KINDS })
+  await field.enter('router', async () => chat)
   await field.enter('router-pinned', async () => router.system('router-pinned', CUSTOMERS, true), {
-    memory: false,
     kinds: FULL.kinds,
   })
   await field.enter('router-1', async () => router.system('router-1', 1, false), {
-    memory: false,
     sizes: false,
     kinds: ['whole-1', 'whole-64'],
   })
-  for (const { system, ...part } of otherDoors(chat)) {
-    field.add(system, { ...part, memory: false, sizes: false })
-  }
+  for (const { system, ...part } of otherDoors(chat)) field.add(system, { ...part, sizes: false })
   const peer = () => installPortkey(scratch)
-  await field.enter('portkey-node', async () => startPortkeyOnNode(address, await peer()))
+  await field.enter(PORTKEY_ON_NODE, async () => startPortkeyOnNode(address, await peer()))
   await field.enter(
     'portkey-workerd',
     async () => startPortkeyInWorkerd(address, await peer(), scratch),

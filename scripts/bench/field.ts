@@ -1,5 +1,5 @@
 import { WHOLE } from './behaviours.ts'
-import { COMMON_KINDS, WARM_UP } from './windows.ts'
+import { COMMON_KINDS, warmUpFor } from './windows.ts'
 import { untilServes } from './processes.ts'
 import type { Entrant } from './run.ts'
 import { chatBody, chatCaller, type Skipped, type System } from './system.ts'
@@ -32,8 +32,7 @@ export class Field {
   add(system: System, part: Partial<Entrant> = {}): void {
     this.entrants.push({
       system,
-      warmUp: WARM_UP,
-      memory: true,
+      warmUp: warmUpFor(part.kinds ?? COMMON_KINDS),
       kinds: COMMON_KINDS,
       sizes: true,
       tools: [],

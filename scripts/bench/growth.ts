@@ -11,7 +11,7 @@ import type { Plot } from './plot.ts'
 import { of, systemTable } from './table.ts'
 import { cpu, reader, targetTable, type Target } from './targets.ts'
 import type { WindowPlan } from './measure.ts'
-import { FULL, QUICK, WARM_UP, type WindowKind } from './windows.ts'
+import { FULL, QUICK, warmUpFor, type WindowKind } from './windows.ts'
 
 /** The size of a router's configuration and data. */
 export interface GrowthPoint {
@@ -75,7 +75,7 @@ async function startField(points: readonly GrowthPoint[], bench: Bench): Promise
   for (const point of points) {
     const tools = toolsOf(point.tools)
     const warmUp = warmUpOf(point.customers)
-    const part = { memory: false, sizes: false, kinds: KINDS, tools, warmUp }
+    const part = { sizes: false, kinds: KINDS, tools, warmUp }
     bench.log(`starting ${labelOf(point)}`)
     await field.enter(labelOf(point), () => startPoint(point, field, bench), part)
   }
@@ -87,9 +87,10 @@ async function startField(points: readonly GrowthPoint[], bench: Bench): Promise
  * memory, so that only later requests are those of a router that runs.
  */
 function warmUpOf(customers: number): readonly WindowPlan[] {
-  return WARM_UP.map((plan) =>
-    plan.stream ? plan : { ...plan, windowMs: Math.max(plan.windowMs, customers * 3) },
-  )
+  return warmUpFor(KINDS).map((plan) => ({
+    ...plan,
+    windowMs: Math.max(plan.windowMs, customers * 3),
+  }))
 }
 
 async function startPoint(

@@ -13,6 +13,9 @@ const PACKAGE = {
   overrides: { hono: '4.9.7', '@hono/node-server': '1.13.5' },
 }
 
+/** The peer's name where it runs on Node. */
+export const PORTKEY_ON_NODE = 'portkey-node'
+
 const ENTRY = 'node_modules/@portkey-ai/gateway/build/start-server.js'
 
 /** It listens on every address by default; this restricts it to loopback. */
@@ -64,7 +67,7 @@ export async function startPortkeyOnNode(mock: MockAddress, directory: string): 
     extra: 'pipe',
   })
   return {
-    name: 'portkey-node',
+    name: PORTKEY_ON_NODE,
     port,
     processes: () => ({ node: [child.pid] }),
     callers: [portkeyCaller(mock)],

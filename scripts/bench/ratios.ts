@@ -48,7 +48,7 @@ export function ratios(bench: Bench): Suite {
 
 async function startField({ mock, scratch }: Bench): Promise<Field> {
   const field = new Field()
-  const part = { memory: false, sizes: false }
+  const part = { sizes: false }
   await field.enter(FLOOR, () => startFloor(mock.address, scratch), part)
   const router = await startRouter({
     mock: mock.address,

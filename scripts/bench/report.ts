@@ -20,10 +20,19 @@ export const sampleSchema = z.object({
   invalid: z.string().nullable(),
 })
 
-const memorySchema = z.object({
+const memoryStartSchema = z.object({
+  /** A fixed time after the start, before anything was asked. */
   idleMib: z.number(),
+  /** Idle again, after a number of streams. */
+  servedMib: z.number(),
   openMib: z.number(),
   perStreamKib: z.number(),
+})
+
+const memorySchema = z.object({
+  /** Of every start for memory alone; older reports have one only, in another form. */
+  starts: z.array(memoryStartSchema).default([]),
+  /** Of the processes that were in all windows. */
   afterMib: z.number(),
 })
 
@@ -52,4 +61,4 @@ export const reportSchema = z.object({
 
 export type Report = z.output<typeof reportSchema>
 export type SystemReport = z.output<typeof systemReportSchema>
-export type MemoryReport = z.output<typeof memorySchema>
+export type MemoryStart = z.output<typeof memoryStartSchema>

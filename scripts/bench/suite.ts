@@ -4,7 +4,8 @@ import type { LoadGenerator } from './load.ts'
 import type { Mock } from './mock.ts'
 import type { Section } from './page.ts'
 import type { Plots } from './plot.ts'
-import type { Report, SystemReport } from './report.ts'
+import { memoryOf, type Fresh } from './memory.ts'
+import type { MemoryStart, Report, SystemReport } from './report.ts'
 import { runAll, type LogLine } from './run.ts'
 import type { Skipped } from './system.ts'
 import type { Extent } from './windows.ts'
@@ -14,6 +15,8 @@ export interface Suite {
   /** Its command-line options. */
   readonly options: string
   readonly extent: Extent
+  /** What is started before everything else, one at a time, for its memory alone. */
+  readonly memory?: readonly Fresh[]
   /** Each is started, measured and stopped before the next; the systems of one share their rounds. */
   readonly fields: readonly (() => Promise<Field>)[]
 }
@@ -38,10 +41,19 @@ export interface Bench {
 
 /** Measures all systems of a suite. */
 export async function runSuite(
-  { extent, fields, options }: Suite,
+  { extent, memory = [], fields, options }: Suite,
   { quick, load, log }: Bench,
 ): Promise<Report> {
   const [loadBefore = 0] = loadavg()
+  const memories = new Map<string, MemoryStart[]>()
+  for (const fresh of memory) {
+    log(`memory of ${fresh.name}`)
+    try {
+      memories.set(fresh.name, await memoryOf(fresh, load))
+    } catch (error) {
+      log(`not measured: ${String(error)}`)
+    }
+  }
   const systems: SystemReport[] = []
   const skipped: Skipped[] = []
   for (const start of fields) {
@@ -49,7 +61,7 @@ export async function runSuite(
     try {
       for (const { name, reason } of field.skipped) log(`skipped ${name}: ${reason}`)
       skipped.push(...field.skipped)
-      systems.push(...(await runAll(field.entrants, extent, load, log)))
+      systems.push(...(await runAll(field.entrants, extent, { load, log }, memories)))
     } finally {
       await field.stop()
     }

@@ -1,5 +1,5 @@
 import { spreadOf, spreadOfValid, type Spread } from './figures.ts'
-import type { Report, SystemReport } from './report.ts'
+import type { MemoryStart, Report, SystemReport } from './report.ts'
 import type { WindowKind } from './windows.ts'
 
 /** One column of a table: its title, and how it is read from a system's report. */
@@ -61,14 +61,12 @@ export function beside(
   return { title, digits: 2, read }
 }
 
-export function memory(
-  title: string,
-  figure: (each: NonNullable<SystemReport['memory']>) => number,
-): Figure {
+/** Memory in the starts for it. */
+export function memory(title: string, figure: (start: MemoryStart) => number): Figure {
   return {
     title,
     digits: 0,
-    read: ({ memory: each }) => (each === null ? undefined : spreadOf([figure(each)])),
+    read: ({ memory: each }) => spreadOf((each?.starts ?? []).map(figure)),
   }
 }
 

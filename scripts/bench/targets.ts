@@ -1,14 +1,16 @@
-import { spreadOfValid } from './figures.ts'
-import type { Report, SystemReport } from './report.ts'
-import { FLOOR, markdownTable, type Window } from './table.ts'
-import type { WindowKind } from './windows.ts'
+import { spreadOf, spreadOfValid } from './figures.ts'
+import { PORTKEY_ON_NODE } from './portkey.ts'
+import type { MemoryStart, Report, SystemReport } from './report.ts'
+import { beside, FLOOR, markdownTable, type Figure, type Window } from './table.ts'
+import { FIRST_STREAMS, IDLE_AFTER_MS, type WindowKind } from './windows.ts'
 
 /** A target for the router, and the measured value. */
 export interface TargetResult {
   readonly title: string
   /** Undefined where a system it needs did not run or had no valid window. */
   readonly measured: number | undefined
-  readonly bound: string
+  /** Undefined: nothing is asked of it. */
+  readonly bound: string | undefined
   readonly met: boolean
   /** How far from the bound: 1 is the bound itself, more is a target that is not met. */
   readonly ofBound: number | undefined
@@ -21,7 +23,7 @@ interface Bound {
   readonly atMost?: number | undefined
 }
 
-/** What is to hold of a report. */
+/** What is to hold of a report; without a bound: a figure that is shown beside the others. */
 export interface Target extends Bound {
   readonly title: string
   readonly measure: (report: Report) => number | undefined
@@ -60,12 +62,27 @@ export const COMPARISON_TARGETS: readonly Target[] = [
   compared('requests/s at 64, of the floor', 'whole-64', rate, 'router', OF(FLOOR), {
     atLeast: 0.4,
   }),
-  compared('requests/s at 64, of Portkey on Node', 'whole-64', rate, 'router', OF('portkey-node'), {
-    atLeast: 1,
-  }),
+  compared(
+    'requests/s at 64, of Portkey on Node',
+    'whole-64',
+    rate,
+    'router',
+    OF(PORTKEY_ON_NODE),
+    {
+      atLeast: 1,
+    },
+  ),
   compared('p50 added over direct at 1, ms', 'whole-1', p50, 'router', OVER('direct'), {
     atMost: 2,
   }),
+  compared(
+    'p50 added over direct at 1, pinned, ms',
+    'whole-1',
+    p50,
+    'router-pinned',
+    OVER('direct'),
+    { atMost: 2 },
+  ),
   compared(
     'first delta added over the floor, ms',
     'first-delta',
@@ -100,13 +117,28 @@ export const COMPARISON_TARGETS: readonly Target[] = [
     'router-pinned',
     { atLeast: 0.98 },
   ),
-  ofMemory('memory per open stream, of the floor', ({ perStreamKib }) => perStreamKib, FLOOR, 2),
-  ofMemory('memory of idle worker and daemon, MiB', ({ idleMib }) => idleMib, undefined, 300),
+  {
+    title: 'memory per open stream, of the floor',
+    atMost: 2,
+    measure: (report) => {
+      const read = memoryReader(report, ({ perStreamKib }) => perStreamKib)
+      return combine(read('router'), read(FLOOR), (own, floor) => own / floor)
+    },
+  },
+  {
+    title: `memory of worker and daemon, idle ${IDLE_AFTER_MS / 1_000} s after start, MiB`,
+    atMost: 300,
+    measure: (report) => memoryReader(report, ({ idleMib }) => idleMib)('router'),
+  },
+  {
+    title: `the same, idle after ${FIRST_STREAMS} streams, MiB`,
+    measure: (report) => memoryReader(report, ({ servedMib }) => servedMib)('router'),
+  },
   growth('prompt of 10 MiB, of 4 prompts of 2.5 MiB', 'prompt of 10 MiB', 'prompt of 2.5 MiB', 4),
   growth('line of 8 MiB, of 4 lines of 2 MiB', 'line of 8 MiB', 'line of 2 MiB', 4),
 ]
 
-/** A figure of one kind of window against that of another system, both as medians. */
+/** A figure of one kind of window against that of another system in the same round, as the median of the rounds. */
 function compared(
   title: string,
   kind: WindowKind,
@@ -115,11 +147,19 @@ function compared(
   { other, how }: Yardstick,
   bound: Bound,
 ): Target {
-  const measure = (report: Report) => {
-    const read = reader(report, kind, figure)
-    return combine(read(own), read(other), how)
-  }
+  const measure = (report: Report) =>
+    medianBeside(
+      report,
+      own,
+      beside(title, kind, other, (left, right) => how(figure(left), figure(right))),
+    )
   return { title, ...bound, measure }
+}
+
+/** The median of a figure that is read round by round; undefined where the system was not measured. */
+export function medianBeside(report: Report, name: string, { read }: Figure): number | undefined {
+  const system = find(report, name)
+  return system === undefined ? undefined : read(system, report)?.median
 }
 
 /** A figure of one kind of window of one system, as its median. */
@@ -133,21 +173,9 @@ export function absolute(
   return { title, ...bound, measure: (report) => reader(report, kind, figure)(system) }
 }
 
-function ofMemory(
-  title: string,
-  figure: (memory: NonNullable<SystemReport['memory']>) => number,
-  other: string | undefined,
-  atMost: number,
-): Target {
-  const measure = (report: Report) => {
-    const read: Read = (name) => {
-      const memory = find(report, name)?.memory
-      return memory ? figure(memory) : undefined
-    }
-    const own = read('router')
-    return other === undefined ? own : combine(own, read(other), (left, right) => left / right)
-  }
-  return { title, atMost, measure }
+/** Reads the median of a figure over the starts of a system for its memory. */
+function memoryReader(report: Report, figure: (start: MemoryStart) => number): Read {
+  return (name) => spreadOf((find(report, name)?.memory?.starts ?? []).map(figure))?.median
 }
 
 /** Linear time gives 1; 1.5 allows for noise; quadratic time would give `times`. */
@@ -194,34 +222,47 @@ function combine(
   return left === undefined || right === undefined ? undefined : how(left, right)
 }
 
-function shareOfBound(measured: number, { atLeast, atMost = Number.NaN }: Bound): number {
-  return atLeast === undefined ? measured / atMost : atLeast / measured
+/** Undefined without a bound. */
+function shareOfBound(measured: number, { atLeast, atMost }: Bound): number | undefined {
+  if (atLeast !== undefined) return atLeast / measured
+  return atMost === undefined ? undefined : measured / atMost
+}
+
+function boundText({ atLeast, atMost }: Bound): string | undefined {
+  if (atLeast !== undefined) return `at least ${atLeast}`
+  return atMost === undefined ? undefined : `at most ${atMost}`
 }
 
 /** Each target with what the run measured. */
 export function checkTargets(report: Report, targets: readonly Target[]): readonly TargetResult[] {
-  return targets.map(({ title, atLeast, atMost, measure }) => {
+  return targets.map(({ title, measure, ...bound }) => {
     const found = measure(report)
     // A size that could not be measured is none.
     const measured = Number.isNaN(found) ? undefined : found
-    const ofBound = measured === undefined ? undefined : shareOfBound(measured, { atLeast, atMost })
+    const ofBound = measured === undefined ? undefined : shareOfBound(measured, bound)
     return {
       title,
       measured,
-      bound: atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`,
+      bound: boundText(bound),
       met: ofBound !== undefined && ofBound <= 1,
       ofBound,
     }
   })
 }
 
+function stateText({ measured, bound, met }: TargetResult): string {
+  if (measured === undefined) return 'not measured'
+  if (bound === undefined) return '-'
+  return met ? 'met' : '**not met**'
+}
+
 /** The targets as a table in Markdown. */
 export function targetTable(report: Report, targets: readonly Target[]): string {
-  const rows = checkTargets(report, targets).map(({ title, measured, bound, met }) => [
-    title,
-    measured?.toFixed(measured < 100 ? 2 : 0) ?? '-',
-    bound,
-    measured === undefined ? 'no valid window' : met ? 'met' : '**not met**',
+  const rows = checkTargets(report, targets).map((result) => [
+    result.title,
+    result.measured?.toFixed(result.measured < 100 ? 2 : 0) ?? '-',
+    result.bound ?? 'no target',
+    stateText(result),
   ])
   return markdownTable(['target', 'measured', 'bound', ''], rows)
 }

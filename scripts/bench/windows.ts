@@ -18,7 +18,7 @@ const paced = { stream: true, once: true }
 export const WINDOWS = {
   'whole-1': { ...whole, connections: 1 },
   'whole-16': { ...whole, connections: 16 },
-  'whole-64': { ...whole, connections: 64, warmMs: 600, windowMs: 2_400 },
+  'whole-64': { ...whole, connections: 64, warmMs: 1_000, windowMs: 4_000 },
   /** Of the ledger alone: a connection for each worker of a host with 16 cores. */
   'ledger-16': { ...whole, connections: 16, warmMs: 1_500, windowMs: 4_000 },
   'first-delta': { ...whole, behaviour: BURST, stream: true, connections: 1 },
@@ -75,20 +75,35 @@ export function windowPlan(kind: WindowKind, { stretch }: Extent): WindowPlan {
   return plan.once ? plan : { ...plan, windowMs: plan.windowMs * stretch }
 }
 
-/** Warms up a door of a system that is warm itself; not counted. */
-export const WARM_UP_DOOR: readonly WindowPlan[] = [
-  { ...whole, connections: 16, warmMs: 0, windowMs: 1_000 },
+const WARM_UP_WHOLE = { ...whole, connections: 64, warmMs: 0, windowMs: 10_000 }
+
+/** What a system answers before its windows, by the kind of them; not counted. */
+const WARM_UPS: readonly { readonly of: readonly WindowKind[]; readonly plan: WindowPlan }[] = [
+  { of: WHOLE_KINDS, plan: WARM_UP_WHOLE },
+  {
+    of: ['first-delta'],
+    plan: { ...whole, behaviour: BURST, stream: true, connections: 16, warmMs: 0, windowMs: 2_000 },
+  },
+  { of: Object.values(STREAM_KINDS), plan: WINDOWS['streams-64'] },
+  { of: [LEDGER_KIND], plan: { ...WARM_UP_WHOLE, connections: 16 } },
 ]
 
-/** Warms up a system; not counted. */
-export const WARM_UP: readonly WindowPlan[] = [
-  { ...whole, connections: 64, warmMs: 0, windowMs: 3_000 },
-  { ...whole, behaviour: BURST, stream: true, connections: 16, warmMs: 0, windowMs: 1_500 },
-]
+/** The warm-up of a system: the same for every one that is measured in windows of the same kinds. */
+export function warmUpFor(kinds: readonly WindowKind[]): readonly WindowPlan[] {
+  return WARM_UPS.filter(({ of }) => of.some((kind) => kinds.includes(kind))).map(
+    ({ plan }) => plan,
+  )
+}
+
+/** Warms up a door of a system that is warm itself; not counted. */
+export const WARM_UP_DOOR: readonly WindowPlan[] = [{ ...WARM_UP_WHOLE, windowMs: 4_000 }]
+
+/** How long after its start a system is idle: long enough for its start to be over, and nothing has been asked of it. */
+export const IDLE_AFTER_MS = 5_000
 
 /**
- * Streams that each system serves one after another before its memory is measured: one-time allocations are done then, and V8's
- * heap has grown to where it stays, which the open streams would count for otherwise.
+ * Streams that each system serves one after another before others are opened to measure their memory: one-time allocations are done
+ * then, and V8's heap has grown to where it stays, which the open streams would count for otherwise.
  */
 export const FIRST_STREAMS = 1_000
 
@@ -102,7 +117,7 @@ export const FIRST_TOUCH: WindowPlan = {
   windowMs: 250,
 }
 
-/** How many instances the memory of a system is measured on where others can be started; the median counts. */
+/** How often floor and router are started for their memory. */
 export const MEMORY_STARTS = 5
 
 /** Streams that are only held open, to measure their memory. */

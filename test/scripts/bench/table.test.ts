@@ -10,7 +10,7 @@ import {
   spreadText,
   systemTable,
 } from '../../../scripts/bench/table.ts'
-import { checkTargets, COMPARISON_TARGETS } from '../../../scripts/bench/targets.ts'
+import { checkTargets, COMPARISON_TARGETS, targetTable } from '../../../scripts/bench/targets.ts'
 import { WORKERS } from '../../../scripts/bench/workers.ts'
 import { report, system, windowWith } from './reports.ts'
 
@@ -97,6 +97,24 @@ describe('the tables of several workers', () => {
   })
 })
 
+describe('the targets of several workers', () => {
+  it('hold the most workers on one ledger against the floor and against Portkey, and only them against the CPU of the ledger', () => {
+    const [section] = WORKERS.sections(
+      report([
+        system('floor', { perSecond: 4_000 }),
+        system('sqlite, 1 workerd', { perSecond: 1_500, cpuUsBy: { workerd: 400, ledger: 50 } }),
+        system('sqlite, 2 workerd', { perSecond: 2_000, cpuUsBy: { workerd: 450, ledger: 90 } }),
+        system('postgres, 2 workerd', { perSecond: 9_000 }),
+        system('portkey-node', { perSecond: 2_500, cpuUsBy: { node: 400 } }),
+      ]),
+    )
+    const targets = section?.tables[0]
+    expect(targets).toMatch(/of the floor +\| 0\.50 +\| at least 0\.4 +\| met/)
+    expect(targets).toMatch(/of Portkey on Node +\| 0\.80 +\| at least 1 +\| \*\*not met\*\*/)
+    expect(targets).toMatch(/CPU per request of the ledger, us +\| 90\.00 +\| at most 60/)
+  })
+})
+
 describe('the targets of the benchmark', () => {
   const resultOf = (title: string, systems: readonly SystemReport[]) =>
     checkTargets(report(systems), COMPARISON_TARGETS).find((target) => target.title === title)
@@ -115,16 +133,39 @@ describe('the targets of the benchmark', () => {
     expect(result).toMatchObject({ measured: undefined, met: false, ofBound: undefined })
   })
 
-  it('compare memory per open stream', () => {
-    const memory = { idleMib: 1, openMib: 2, afterMib: 2 }
-    const systems = [
-      system('floor', {}, { ...memory, perStreamKib: 80 }),
-      system('router', {}, { ...memory, perStreamKib: 240 }),
-    ]
+  it('compare memory per open stream, as the median of the starts', () => {
+    const start = { idleMib: 250, servedMib: 320, openMib: 400, perStreamKib: 0 }
+    const memory = (...perStream: readonly number[]) => ({
+      starts: perStream.map((perStreamKib) => ({ ...start, perStreamKib })),
+      afterMib: 500,
+    })
+    const systems = [system('floor', {}, memory(90, 80, 70)), system('router', {}, memory(240))]
     expect(resultOf('memory per open stream, of the floor', systems)).toMatchObject({
       measured: 3,
       met: false,
       ofBound: 1.5,
     })
+  })
+
+  it('ask for little memory before any load, and show what is taken after it without asking for anything', () => {
+    const start = { idleMib: 250, servedMib: 320, openMib: 400, perStreamKib: 0 }
+    const router = system('router', {}, { starts: [start], afterMib: 500 })
+    const idle = 'memory of worker and daemon, idle 5 s after start, MiB'
+    expect(resultOf(idle, [router])).toMatchObject({ measured: 250, met: true })
+    const served = 'the same, idle after 1000 streams, MiB'
+    expect(resultOf(served, [router])).toMatchObject({ measured: 320, ofBound: undefined })
+    expect(targetTable(report([router]), COMPARISON_TARGETS)).toMatch(
+      /\| the same, idle after 1000 streams, MiB +\| 320 +\| no target +\| - +\|/,
+    )
+    expect(targetTable(report([]), COMPARISON_TARGETS)).toMatch(/no target +\| not measured/)
+  })
+
+  it('compare two systems round by round', () => {
+    const withRates = (name: string, rates: readonly number[]) => ({
+      ...system(name, {}),
+      windows: { 'whole-64': rates.map((perSecond) => windowWith({ perSecond })) },
+    })
+    const systems = [withRates('floor', [100, 200, 1_000]), withRates('router', [50, 400, 300])]
+    expect(resultOf('requests/s at 64, of the floor', systems)).toMatchObject({ measured: 0.5 })
   })
 })
