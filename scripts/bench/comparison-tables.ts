@@ -89,7 +89,10 @@ const DOORS: readonly Figure[] = [
 
 const MEMORY: readonly Figure[] = [
   memory('idle after start, MiB', ({ idleMib }) => idleMib),
-  memory(`idle after ${FIRST_STREAMS} streams, MiB`, ({ servedMib }) => servedMib),
+  memory(
+    `idle after ${FIRST_STREAMS.toLocaleString('en')} streams, MiB`,
+    ({ servedMib }) => servedMib,
+  ),
   memory(`${OPEN_STREAMS} open streams, MiB`, ({ openMib }) => openMib),
   memory('per open stream, KiB', ({ perStreamKib }) => perStreamKib),
   of('at 64 connections, MiB', 'whole-64', ({ residentMib }) => residentMib, 0),

@@ -115,7 +115,7 @@ function silence(): Buffer {
 }
 
 /** More than any system answers in one window: each encrypted request is accepted once. */
-const ENCRYPTED_REQUESTS = 8_000
+const ENCRYPTED_REQUESTS = 6_500
 
 /** Chat requests that are encrypted to the router's key, each anew. */
 function encrypted(port: number): MakeRequests {

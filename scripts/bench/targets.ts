@@ -131,7 +131,7 @@ export const COMPARISON_TARGETS: readonly Target[] = [
     measure: (report) => memoryReader(report, ({ idleMib }) => idleMib)('router'),
   },
   {
-    title: `the same, idle after ${FIRST_STREAMS} streams, MiB`,
+    title: `the same, idle after ${FIRST_STREAMS.toLocaleString('en')} streams, MiB`,
     measure: (report) => memoryReader(report, ({ servedMib }) => servedMib)('router'),
   },
   growth('prompt of 10 MiB, of 4 prompts of 2.5 MiB', 'prompt of 10 MiB', 'prompt of 2.5 MiB', 4),

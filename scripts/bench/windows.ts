@@ -13,6 +13,7 @@ export type WindowKind = keyof typeof WINDOWS
 
 const whole = { behaviour: WHOLE, stream: false, once: false, warmMs: 400, windowMs: 1_600 }
 const paced = { stream: true, once: true }
+const short = { behaviour: PACED_SHORT, warmMs: 1_400, windowMs: 2_000 }
 
 /** The windows of one system in one round. */
 export const WINDOWS = {
@@ -22,15 +23,9 @@ export const WINDOWS = {
   /** Of the ledger alone: a connection for each worker of a host with 16 cores. */
   'ledger-16': { ...whole, connections: 16, warmMs: 1_500, windowMs: 4_000 },
   'first-delta': { ...whole, behaviour: BURST, stream: true, connections: 1 },
-  'streams-64': {
-    ...paced,
-    behaviour: PACED_SHORT,
-    connections: 64,
-    warmMs: 1_400,
-    windowMs: 2_000,
-  },
-  'streams-128': { ...paced, behaviour: PACED, connections: 128, warmMs: 2_000, windowMs: 3_000 },
-  'streams-256': { ...paced, behaviour: PACED, connections: 256, warmMs: 2_500, windowMs: 3_000 },
+  'streams-64': { ...paced, ...short, connections: 64 },
+  'streams-128': { ...paced, ...short, connections: 128 },
+  'streams-256': { ...paced, ...short, connections: 256, warmMs: 1_600 },
   'streams-512': { ...paced, behaviour: PACED, connections: 512, warmMs: 3_000, windowMs: 3_000 },
 } as const satisfies Record<string, WindowPlan>
 

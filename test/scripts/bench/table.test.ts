@@ -152,10 +152,10 @@ describe('the targets of the benchmark', () => {
     const router = system('router', {}, { starts: [start], afterMib: 500 })
     const idle = 'memory of worker and daemon, idle 5 s after start, MiB'
     expect(resultOf(idle, [router])).toMatchObject({ measured: 250, met: true })
-    const served = 'the same, idle after 1000 streams, MiB'
+    const served = 'the same, idle after 1,000 streams, MiB'
     expect(resultOf(served, [router])).toMatchObject({ measured: 320, ofBound: undefined })
     expect(targetTable(report([router]), COMPARISON_TARGETS)).toMatch(
-      /\| the same, idle after 1000 streams, MiB +\| 320 +\| no target +\| - +\|/,
+      /\| the same, idle after 1,000 streams, MiB +\| 320 +\| no target +\| - +\|/,
     )
     expect(targetTable(report([]), COMPARISON_TARGETS)).toMatch(/no target +\| not measured/)
   })
