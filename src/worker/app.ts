@@ -16,7 +16,7 @@ import { SourceBudget } from './http/source-budget.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
 import { addCounts } from './history/store.ts'
-import { HttpLink, type LinkBinding } from './link/http-link.ts'
+import { HttpLink, type LinkCalls } from './link/http-link.ts'
 import { MessageBinding } from './link/message-binding.ts'
 import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
@@ -76,7 +76,7 @@ export class App {
     const printed = this.#traces.noting(lineLog(deps.now, write))
     this.#log = this.#history.counting(this.#metrics.counting(printed))
     this.#link = new HttpLink(
-      this.#linkBinding(),
+      this.#linkCalls(),
       this.#deps,
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
@@ -114,7 +114,7 @@ export class App {
     })
   }
 
-  #linkBinding(): LinkBinding {
+  #linkCalls(): LinkCalls {
     const { LINK, LINK_ORIGIN, LINK_TAKES_MESSAGES } = this.#env
     if (LINK_TAKES_MESSAGES !== true) return LINK
     const ended = (count: number) => this.#log('link_messages_ended', { count })

@@ -28,9 +28,15 @@ import {
 } from './link.ts'
 import { batchedSigning } from './batched-signing.ts'
 import { DaemonState } from './daemon-state.ts'
+import type { LinkAnswer } from './link-answer.ts'
+
+/** What makes calls of the daemon. */
+export interface LinkCalls {
+  fetch(url: string, init?: RequestInit): Promise<LinkAnswer>
+}
 
 /** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
-export interface LinkBinding {
+export interface LinkBinding extends LinkCalls {
   fetch(url: string, init?: RequestInit): Promise<Response>
 }
 
@@ -70,7 +76,7 @@ interface LinkCall {
 
 /** The link over HTTP inside pinned mTLS. */
 export class HttpLink implements Link {
-  readonly #binding: LinkBinding
+  readonly #binding: LinkCalls
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
   readonly #now: () => number
@@ -84,7 +90,7 @@ export class HttpLink implements Link {
    * @param origin of the daemon, for bindings that do not determine it
    */
   constructor(
-    binding: LinkBinding,
+    binding: LinkCalls,
     host: BatchDeps,
     onFailure: (failure: LinkFailure) => void = () => {},
     origin: string = ORIGIN,
@@ -200,7 +206,7 @@ export class HttpLink implements Link {
     })
   }
 
-  async egress(provider: string, path: string, init: RequestInit): Promise<Response> {
+  async egress(provider: string, path: string, init: RequestInit): Promise<LinkAnswer> {
     const url = `${this.#origin}${LINK_PATHS.egress}/${encodeURIComponent(provider)}${path}`
     try {
       return await this.#binding.fetch(url, init)
@@ -251,7 +257,7 @@ export class HttpLink implements Link {
   /** One call, and the reading of its whole answer, within a time. */
   async #call<Answer>(
     { path, init, timeoutMs }: LinkCall,
-    read: (response: Response) => Promise<Answer>,
+    read: (response: LinkAnswer) => Promise<Answer>,
   ): Promise<Answer> {
     const controller = new AbortController()
     const deadline = startDeadline(timeoutMs, this.#now, () => controller.abort())

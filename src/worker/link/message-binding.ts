@@ -6,10 +6,12 @@ import {
   waitingHeadSchema,
 } from '../../protocol/link-messages.ts'
 import { EGRESS_CHUNKS_HEADER, EGRESS_ERROR_HEADER, LINK_PATHS } from '../../protocol/link.ts'
-import { copyBytes, utf8 } from '../../protocol/bytes.ts'
+import { utf8 } from '../../protocol/bytes.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
-import type { LinkBinding } from './http-link.ts'
+import type { LinkBinding, LinkCalls } from './http-link.ts'
+import type { LinkAnswer } from './link-answer.ts'
+import { MessageAnswer } from './message-answer.ts'
 import {
   ConnectionEnded,
   MessageConnection,
@@ -28,9 +30,9 @@ const LARGE_MS = 60_000
 
 /**
  * Makes small calls as messages over one connection to the daemon, which costs about half of a request, and everything else, and all
- * while there is no such connection, over HTTP. For whoever makes a call it is the same: a response, or a call that broke off.
+ * while there is no such connection, over HTTP. For whoever makes a call it is the same: an answer, or a call that broke off.
  */
-export class MessageBinding implements LinkBinding {
+export class MessageBinding implements LinkCalls {
   readonly #binding: LinkBinding
   readonly #host: BatchDeps
   readonly #ended: (calls: number) => void
@@ -53,7 +55,7 @@ export class MessageBinding implements LinkBinding {
     this.#origin = origin
   }
 
-  async fetch(url: string, init: RequestInit = {}): Promise<Response> {
+  async fetch(url: string, init: RequestInit = {}): Promise<LinkAnswer> {
     const call = this.#smallCall(url, init)
     const connection = call && this.#connectionNow()
     if (call === undefined || connection?.takes(call) !== true)
@@ -61,7 +63,7 @@ export class MessageBinding implements LinkBinding {
     const { signal } = init
     signal?.throwIfAborted()
     try {
-      return await this.#responseOf(await connection.call(call, signal), call, signal)
+      return await this.#answerOf(await connection.call(call, signal), call, signal)
     } catch (error) {
       if (!(error instanceof ConnectionEnded) || !mayRepeat(call, error)) throw error
       signal?.throwIfAborted()
@@ -119,17 +121,14 @@ export class MessageBinding implements LinkBinding {
     }
   }
 
-  #responseOf(
+  #answerOf(
     { kind, head, body }: Reply,
     { head: { path } }: SmallCall,
     signal: AbortSignal | null | undefined,
-  ): Response | Promise<Response> {
+  ): LinkAnswer | Promise<LinkAnswer> {
     const told: unknown = JSON.parse(head)
-    if (kind === MESSAGE_KINDS.answer) {
-      return new Response(copyBytes(body), answerHeadSchema.parse(told))
-    }
-    if (kind === MESSAGE_KINDS.broken) {
-      return new Response(brokenBody(body), answerHeadSchema.parse(told))
+    if (kind === MESSAGE_KINDS.answer || kind === MESSAGE_KINDS.broken) {
+      return new MessageAnswer(answerHeadSchema.parse(told), body, kind === MESSAGE_KINDS.answer)
     }
     if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message of the worker')
     this.#largeAt.set(path, this.#host.now())
@@ -163,16 +162,4 @@ function plainHeaders(headers: RequestInit['headers']): Record<string, string> |
     named[name.toLowerCase()] = value
   }
   return named
-}
-
-/** A body that breaks off after this part. */
-function brokenBody(part: Uint8Array): ReadableStream<Uint8Array> {
-  let isSent = part.length === 0
-  return new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (isSent) controller.error(new Error('the answer broke off'))
-      else controller.enqueue(part)
-      isSent = true
-    },
-  })
 }

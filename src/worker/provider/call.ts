@@ -8,6 +8,7 @@ import {
 } from '../../protocol/link.ts'
 import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
 import type { Link } from '../link/link.ts'
+import type { AnswerHeaders, LinkAnswer } from '../link/link-answer.ts'
 import type { AttemptClock } from './attempt-clock.ts'
 import { watchConnect, type ProbeConnect } from './connect-watch.ts'
 import { AttemptFailure, SilentFailure, type Failure } from './failure.ts'
@@ -38,12 +39,12 @@ export interface ProviderCall {
   /** Lets the daemon write the chunks of the client's stream, where the provider is reached through it. */
   readonly ordered?: OrderedChunks | undefined
   /** Classifies an answer other than 200 of this endpoint. */
-  readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
+  readonly classify: (status: number, headers: AnswerHeaders, body: Bytes, now: number) => Failure
 }
 
 /** A 200 whose body has not been read yet. */
 export interface ProviderReply {
-  readonly response: Response
+  readonly response: LinkAnswer
   /** Whether the body is what the client is to receive, as the daemon wrote it, instead of the provider's. */
   readonly chunksWritten: boolean
   /** Whether the answer arrived compressed; the body is the decompressed content. */
@@ -87,7 +88,7 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
 export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const { provider } = call.route
   const pinned = provider.adapter !== 'none'
-  const response = pinned
+  const response: LinkAnswer = pinned
     ? await call.link.egress(provider.name, call.path, requestInit(call))
     : await callDirectly(call)
   // The daemon's headers are read only from the daemon: a provider that is called directly could forge them.
@@ -123,7 +124,7 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
   return body
 }
 
-function lengthOf(headers: Headers): number | undefined {
+function lengthOf(headers: AnswerHeaders): number | undefined {
   const declared = headers.get('content-length')
   return declared === null ? undefined : Number(declared)
 }
@@ -183,7 +184,7 @@ export function lostConnection(clock: AttemptClock, unanswered: boolean): unknow
   return new SilentFailure({ kind: 'unavailable', unanswered })
 }
 
-async function readFailure(response: Response, call: ProviderCall): Promise<Failure> {
+async function readFailure(response: LinkAnswer, call: ProviderCall): Promise<Failure> {
   call.clock.enter(ERROR_BODY_MS)
   const body = await readStart(response.body)
   return call.classify(response.status, response.headers, body, call.now())

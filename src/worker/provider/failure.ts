@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { AnswerHeaders } from '../link/link-answer.ts'
 import { invalidField, refusalKind, mentionsModeration, type RefusalKind } from './refusal.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
@@ -84,7 +85,7 @@ const FORBIDDEN = 403
 /** Classifies a provider's answer other than 200 to a chat attempt. `body` may be cut off; 64 KiB are enough. */
 export function classifyResponse(
   status: number,
-  headers: Headers,
+  headers: AnswerHeaders,
   body: Bytes,
   now: number,
 ): Failure {
@@ -109,7 +110,7 @@ const OTHER_FIELDS: ReadonlySet<string> = new Set([
 /** Classifies a provider's answer other than 200 to a transcription attempt. */
 export function classifyTranscriptionResponse(
   status: number,
-  headers: Headers,
+  headers: AnswerHeaders,
   body: Bytes,
   now: number,
 ): Failure {
@@ -127,7 +128,7 @@ function forbiddenOr(status: number, body: Bytes): FailureKind {
   return STATUS_KINDS[status] ?? 'unclassified'
 }
 
-function wait(headers: Headers, now: number): Pick<Failure, 'retryAfterMs'> {
+function wait(headers: AnswerHeaders, now: number): Pick<Failure, 'retryAfterMs'> {
   const retryAfterMs = parseRetryAfter(headers, now)
   return retryAfterMs === undefined ? {} : { retryAfterMs }
 }

@@ -1,3 +1,5 @@
+import type { AnswerHeaders } from '../link/link-answer.ts'
+
 /**
  * Longer waits are shortened to this: a provider that asks for a day must not take a route out of service for so
  * long, and a probe per minute costs nothing.
@@ -9,7 +11,7 @@ export const MAX_RETRY_AFTER_MS = 60_000
  * one of the three HTTP dates (RFC 9110 sections 5.6.7 and 10.2.3). Milliseconds, at most `MAX_RETRY_AFTER_MS`;
  * undefined where the header is absent, invalid, negative or a past date.
  */
-export function parseRetryAfter(headers: Headers, now: number): number | undefined {
+export function parseRetryAfter(headers: AnswerHeaders, now: number): number | undefined {
   const wait =
     decimal(headers.get('retry-after-ms')) ??
     scaled(decimal(headers.get('retry-after'))) ??
