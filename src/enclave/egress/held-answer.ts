@@ -12,13 +12,14 @@ interface AnswerEvents {
 /** A provider's answer that is not read before it is released. What comes in spite of that is kept and reported then. */
 export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody {
   readonly #answer: ProviderAnswer
-  #kept: (() => void)[] | undefined = []
+  #kept: (() => void)[] | undefined
   #ended = false
 
-  /** @param answer of which nothing was reported yet */
-  constructor(answer: ProviderAnswer) {
+  /** @param begun what was reported of it already */
+  constructor(answer: ProviderAnswer, begun: readonly Buffer[]) {
     super()
     this.#answer = answer
+    this.#kept = begun.map((bytes) => () => this.emit('data', bytes))
     answer.pause()
     answer.on('data', (bytes) => this.#report(() => this.emit('data', bytes)))
     answer.once('end', () => this.#report(() => this.#end()))
@@ -41,8 +42,9 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
   release(): void {
     const kept = this.#kept ?? []
     this.#kept = undefined
-    this.#answer.resume()
     for (const report of kept) report()
+    // Only then: what it has received is reported before this returns.
+    this.#answer.resume()
   }
 
   pause(): void {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { AnswerBody } from './answer-body.ts'
+import { joined } from './gather.ts'
 
 /** Relays a small answer whose head is written but not sent. One that is cut off destroys the response, after what came. */
 export function relayAtOnce(answer: AnswerBody, response: ServerResponse): void {
@@ -14,9 +15,4 @@ export function relayAtOnce(answer: AnswerBody, response: ServerResponse): void 
     response.flushHeaders()
     response.write(joined(parts), () => response.destroy())
   })
-}
-
-function joined(parts: readonly Buffer[]): Buffer {
-  const [first] = parts
-  return parts.length === 1 && first !== undefined ? first : Buffer.concat(parts)
 }

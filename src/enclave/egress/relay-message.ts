@@ -2,9 +2,11 @@ import { isPlainValue, SMALL_BODY_BYTES, type AnswerHead } from '../../protocol/
 import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import type { MessageCaller } from '../open-egress.ts'
 import { Exchange } from './exchange.ts'
+import { gather, type GatherLimits } from './gather.ts'
 import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
 import type { OpenConnection } from './open-pinned.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
+import { isEventStream } from './relay-stream.ts'
 import { failureOf } from './relay.ts'
 import type { WaitingAnswers } from './waiting-answers.ts'
 
@@ -48,14 +50,32 @@ export async function relayMessage(parts: MessageRelayParts): Promise<void> {
 
 function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
   const { caller, open, waiting } = parts
-  const head = smallHead(answer, open.channel.evidence.evidence_digest)
+  const framing = framingOf(answer.headers)
+  const head = framing && smallHead(answer, open.channel.evidence.evidence_digest)
   if (head === undefined) return caller.wait(waiting.keep(answer, open))
-  const body: Buffer[] = []
-  answer.on('data', (part) => body.push(part))
-  answer.once('end', () => caller.answer(head, Buffer.concat(body)))
-  answer.once('close', () => {
-    if (!answer.readableEnded) caller.breakOff(head, Buffer.concat(body))
-  })
+  const told = {
+    whole: (body: Buffer) => caller.answer(withLength(head, body.length), body),
+    brokenOff: (part: Buffer) => caller.breakOff(head, part),
+    tooMuch: (begun: readonly Buffer[]) => caller.wait(waiting.keep(answer, open, begun)),
+  }
+  gather(answer, told, framing === 'chunks' ? CHUNKED : undefined)
+}
+
+/** An answer in chunks that has ended within this is a small one, too. Whoever asks for no stream reads nothing before its end. */
+const CHUNKED: GatherLimits = { bytes: SMALL_BODY_BYTES, ms: 50 }
+
+/** How the end of an answer that may be small is found; undefined where it is none, or may be a stream. */
+function framingOf(headers: HeaderValues): 'length' | 'chunks' | undefined {
+  const length = headerText(headers, 'content-length')
+  if (length !== undefined) {
+    return /^\d{1,6}$/.test(length) && Number(length) <= SMALL_BODY_BYTES ? 'length' : undefined
+  }
+  const isChunked = headerText(headers, 'transfer-encoding')?.trim().toLowerCase() === 'chunked'
+  return isChunked && !isEventStream(headers) ? 'chunks' : undefined
+}
+
+function withLength({ status, headers }: AnswerHead, length: number): AnswerHead {
+  return { status, headers: { ...headers, 'content-length': String(length) } }
 }
 
 /** Statuses whose answers have no body, whatever their headers say. */
@@ -69,10 +89,7 @@ function smallHead(
   { statusCode: status, headers }: ProviderAnswer,
   evidenceSha256: string,
 ): AnswerHead | undefined {
-  const length = headerText(headers, 'content-length')
-  if (length === undefined || !/^\d{1,6}$/.test(length)) return undefined
-  if (Number(length) > SMALL_BODY_BYTES || WITHOUT_BODY.has(status)) return undefined
-  if (headers['content-encoding'] !== undefined) return undefined
+  if (WITHOUT_BODY.has(status) || headers['content-encoding'] !== undefined) return undefined
   const plain = plainHeaders(endToEnd(headers))
   return plain && { status, headers: { ...plain, [EGRESS_EVIDENCE_HEADER]: evidenceSha256 } }
 }

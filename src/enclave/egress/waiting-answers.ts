@@ -22,11 +22,14 @@ export class WaitingAnswers {
     this.#thread = thread
   }
 
-  /** Keeps an answer of which nothing was reported yet; returns the id that it is fetched by. */
-  keep(given: ProviderAnswer, open: OpenConnection): string {
+  /**
+   * Keeps an answer; returns the id that it is fetched by.
+   * @param begun what was reported of it already
+   */
+  keep(given: ProviderAnswer, open: OpenConnection, begun: readonly Buffer[] = []): string {
     this.#count += 1
     const id = `${this.#thread}-${this.#count}`
-    const answer = new HeldAnswer(given)
+    const answer = new HeldAnswer(given, begun)
     const timer = setTimeout(() => this.#giveUp(id), WAIT_MS)
     this.#waiting.set(id, { answer, open, timer })
     return id

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request, type OutgoingHttpHeaders, type Server } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Egress, MessageCaller } from '../../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
@@ -153,7 +154,9 @@ describe('a call as a message', () => {
   const large = 'x'.repeat(SMALL_BODY_BYTES + 1)
   type Waits = [string, number, string, OutgoingHttpHeaders]
   it.each([
-    ['has no declared length', 200, '{"a":1}', { 'transfer-encoding': 'chunked' }],
+    ['has a coding of its own', 200, '{"a":1}', { 'content-encoding': 'identity' }],
+    ['comes in chunks and is not small', 200, large.repeat(3), { 'transfer-encoding': 'chunked' }],
+    ['is a stream of events', 200, 'data: {}\n\n', { 'content-type': 'text/event-stream' }],
     ['is not small', 200, large, { 'content-length': String(large.length) }],
     ['is encoded', 200, 'abc', { 'content-length': '3', 'content-encoding': 'br' }],
     ['has a header of other characters', 200, 'abc', { 'content-length': '3', 'x-a': '\u00e9' }],
@@ -174,6 +177,36 @@ describe('a call as a message', () => {
     expect(answer.headers['x-cmr-evidence-sha256']).toBe('e0'.repeat(32))
   })
 
+  it('leaves an answer in chunks waiting that does not end, with what came of it', async () => {
+    const end = Promise.withResolvers<void>()
+    await set(async (incoming, response) => {
+      for await (const _ of incoming);
+      response.write('the start, ')
+      await end.promise
+      response.end('the rest')
+    })
+    const { how, id } = await carry()
+    expect(how).toBe('waiting')
+    const answer = fetchWaiting(id)
+    end.resolve()
+    expect(await (await answer).text()).toBe('the start, the rest')
+  })
+
+  it('gives a waiting answer in the order in which it came, also where its end is there already', async () => {
+    const end = Promise.withResolvers<void>()
+    await set(async (incoming, response) => {
+      for await (const _ of incoming);
+      response.writeHead(200, { 'content-encoding': 'identity', 'content-length': 19 })
+      response.write('the start, ')
+      await end.promise
+      response.end('the rest')
+    })
+    const { id } = await carry()
+    end.resolve()
+    await delay(50)
+    expect(await (await fetchWaiting(id)).text()).toBe('the start, the rest')
+  })
+
   it('leaves an answer without a body waiting', async () => {
     await set((_request, response) => void response.writeHead(204).end())
     const { id } = await carry()
@@ -184,7 +217,7 @@ describe('a call as a message', () => {
   it('lets a waiting answer break off as the provider did', async () => {
     await set(async (incoming, response) => {
       for await (const _ of incoming);
-      response.writeHead(200, { 'transfer-encoding': 'chunked' })
+      response.writeHead(200, { 'content-encoding': 'identity' })
       response.write('the start')
       setTimeout(() => response.destroy(), 50)
     })

@@ -93,6 +93,31 @@ describe('an answer as a message', () => {
     expect(await call()).toMatchObject({ how: 'answer', text: body.slice(1) })
   })
 
+  const chunked = (...chunks: readonly string[]) =>
+    [
+      `${HEAD}transfer-encoding: chunked\r\n\r\n`,
+      ...[...chunks, ''].map((text) => `${text.length.toString(16)}\r\n${text}\r\n`),
+    ].join('')
+
+  it('in chunks becomes one of a declared length, and ends with them', async () => {
+    provider.script = send(`${chunked('{"a"', ':1}')}${one('more')}`)
+    expect(await call()).toMatchObject({
+      how: 'answer',
+      head: { status: 200, headers: { 'x-of': 'nova', 'content-length': '7' } },
+      text: '{"a":1}',
+    })
+    provider.script = send(chunked())
+    expect(await call()).toMatchObject({ text: '', head: { headers: { 'content-length': '0' } } })
+  })
+
+  it('in chunks that stop before their end is broken', async () => {
+    const bytes = chunked('{"a"', ':1}')
+    provider.script = (tls) => void tls.end(bytes.slice(0, -5))
+    const told = await call()
+    expect(told).toMatchObject({ how: 'broken', text: '{"a":1}' })
+    expect(told).not.toHaveProperty('head.headers.content-length')
+  })
+
   const chunk = 'x'.repeat(SMALL_BODY_BYTES)
   it.each([
     [
