@@ -73,6 +73,7 @@ type Ranks = readonly (readonly string[])[]
 
 const WORKER_RANKS: Ranks = [
   ['batching', 'json'],
+  ['calls'],
   ['storage', 'stream', 'link'],
   ['formats'],
   ['http'],

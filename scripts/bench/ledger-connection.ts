@@ -1,21 +1,48 @@
-import { Agent, request } from 'node:https'
+import { connect } from 'node:tls'
+import { WebSocket } from 'ws'
 import type { LinkEnd } from '../../src/host/stack/link-binding.ts'
+import {
+  MESSAGE_KINDS,
+  MESSAGES_PATH,
+  readFrame,
+  writeFrames,
+} from '../../src/protocol/link-messages.ts'
 
-/** One connection to a ledger process, pinned on both ends as that of a worker. */
+interface Waiting {
+  readonly resolve: (body: string) => void
+  readonly reject: (error: Error) => void
+}
+
+/** One connection for messages to a ledger process, pinned on both ends as that of a worker. */
 export class LedgerConnection {
-  readonly #agent: Agent
-  readonly #link: LinkEnd
+  readonly #socket: WebSocket
+  readonly #open: Promise<void>
+  readonly #waiting = new Map<number, Waiting>()
+  #lastId = 0
 
   constructor(link: LinkEnd) {
-    this.#link = link
-    this.#agent = new Agent({
-      keepAlive: true,
-      maxSockets: 1,
-      ca: link.serverCertPem,
-      cert: link.worker.certPem,
-      key: link.worker.keyPem,
-      minVersion: 'TLSv1.3',
-      maxCachedSessions: 0,
+    this.#socket = new WebSocket(`wss://ledger${MESSAGES_PATH}`, {
+      perMessageDeflate: false,
+      createConnection: () =>
+        connect({
+          port: link.port,
+          host: '127.0.0.1',
+          servername: link.host,
+          ca: link.serverCertPem,
+          cert: link.worker.certPem,
+          key: link.worker.keyPem,
+          minVersion: 'TLSv1.3',
+        }),
+    })
+    this.#open = new Promise((resolve) => {
+      this.#socket.once('open', resolve)
+      this.#socket.once('close', resolve)
+    })
+    this.#socket.on('message', (frame: Buffer) => this.#take(frame))
+    this.#socket.on('error', () => {})
+    this.#socket.on('close', () => {
+      for (const { reject } of this.#waiting.values()) reject(new Error('the connection ended'))
+      this.#waiting.clear()
     })
   }
 
@@ -23,30 +50,29 @@ export class LedgerConnection {
    * Makes a call, and returns the body of its answer.
    * @throws Error when the connection is lost or the answer is no 200
    */
-  call(path: string, body: string): Promise<string> {
-    const { port, host: servername } = this.#link
+  async call(path: string, body: string): Promise<string> {
+    await this.#open
+    if (this.#socket.readyState !== WebSocket.OPEN) throw new Error('the connection ended')
+    this.#lastId += 1
     const { promise, resolve, reject } = Promise.withResolvers<string>()
-    const headers = {
-      host: 'ledger',
-      'content-length': Buffer.byteLength(body),
-      'content-type': 'text/plain;charset=UTF-8',
-    }
-    const where = { host: '127.0.0.1', port, servername, agent: this.#agent }
-    const sent = request({ ...where, path, headers, method: 'POST' }, (answer) => {
-      const chunks: Buffer[] = []
-      answer.on('data', (chunk: Buffer) => chunks.push(chunk))
-      answer.on('error', reject)
-      answer.on('end', () => {
-        if (answer.statusCode === 200) resolve(Buffer.concat(chunks).toString())
-        else reject(new Error(`status ${answer.statusCode}`))
-      })
-    })
-    sent.on('error', reject)
-    sent.end(body)
+    this.#waiting.set(this.#lastId, { resolve, reject })
+    const head = JSON.stringify({ path, headers: {} })
+    const message = { kind: MESSAGE_KINDS.call, id: this.#lastId, head, body: Buffer.from(body) }
+    for (const frame of writeFrames([message])) this.#socket.send(frame)
     return promise
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#socket.terminate()
+  }
+
+  #take(frame: Buffer): void {
+    for (const { id, kind, head, body } of readFrame(frame)) {
+      const waiting = this.#waiting.get(id)
+      this.#waiting.delete(id)
+      if (kind === MESSAGE_KINDS.answer && head.startsWith('{"status":200,')) {
+        waiting?.resolve(Buffer.from(body.buffer, body.byteOffset, body.length).toString())
+      } else waiting?.reject(new Error(`refused: ${head}`))
+    }
   }
 }

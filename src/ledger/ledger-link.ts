@@ -2,13 +2,12 @@ import type { LinkServer } from '../enclave/link/server.ts'
 import type { LinkServerPlan } from '../protocol/boot.ts'
 import { LEDGER_PATHS } from '../protocol/ledger-link.ts'
 import type { Ledger } from './ledger.ts'
-import { startLinkListener } from './link-listener.ts'
+import { startLedgerServer } from './ledger-server.ts'
 import type { LedgerAnswer } from './reader.ts'
 
 const LIMITS = {
   /** Longer than a worker waits for any answer. */
-  maxHandshakeMs: 60_000,
-  maxHeadBytes: 16 * 1024,
+  handshakeMs: 60_000,
   /** Beyond what any worker sends at once (`MAX_BATCH_CHARACTERS`, or one settlement with all its evidence). */
   maxBodyBytes: 64 * 1024 * 1024,
 }
@@ -24,10 +23,10 @@ export function serveLedger(ledger: Ledger, link: LinkServerPlan): Promise<LinkS
     [LEDGER_PATHS.lookUp, (body) => ledger.lookUp(body)],
     [LEDGER_PATHS.health, () => ledger.check().then(() => NOTHING)],
   ])
-  return startLinkListener(link, LIMITS, async ({ path, body }) => {
+  return startLedgerServer(link, LIMITS, async (path, body) => {
     const call = calls.get(path)
-    if (call === undefined) return { status: 404 }
+    if (call === undefined) return { status: 404, body: NOTHING }
     const answer = await call(body)
-    return answer === null ? { status: 400 } : { status: 200, body: answer }
+    return answer === null ? { status: 400, body: NOTHING } : { status: 200, body: answer }
   })
 }

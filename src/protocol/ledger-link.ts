@@ -1,8 +1,10 @@
 import * as z from 'zod'
 import { linkServerSchema } from './boot.ts'
+import { MESSAGES_PATH, WAITING_PATH } from './link-messages.ts'
 
 /**
  * The link between workers and the ledger process of their host: JSON over HTTP/1.1 inside TLS 1.3, pinned on both ends.
+ * Calls may come as messages over one WebSocket inside it (link-messages.ts), and are answered as over HTTP.
  * The bodies are packed batches, or packed operations, and their outcomes (src/worker/storage: `packed-batches.ts`,
  * `packed-calls.ts`); a call that is not understood is answered 400.
  */
@@ -15,6 +17,10 @@ export const LEDGER_PATHS = {
   read: '/v1/read',
   /** POST packed batches that only read what no operation changes. */
   lookUp: '/v1/look-up',
+  /** GET with an upgrade to WebSocket: calls as messages. */
+  messages: MESSAGES_PATH,
+  /** GET `/v1/waiting/<id>`: the answer to a message that is larger than a message may be, once. */
+  waiting: WAITING_PATH,
   /** GET: 200 once the writer has answered. */
   health: '/v1/health',
 } as const

@@ -2,19 +2,24 @@ import * as z from 'zod'
 import type { Bytes } from './bytes.ts'
 
 /**
- * Small calls of the link as messages over one WebSocket, to which `LINK_PATHS.messages` is upgraded. A frame is one or more
+ * Small calls of the daemon or of the ledger process as messages over one WebSocket, to which `MESSAGES_PATH` is upgraded. A frame is one or more
  * messages; each is a kind (one byte), an id (four, big endian), the lengths of head and body (four each), the head (JSON, UTF-8) and the body.
  */
+export const MESSAGES_PATH = '/v1/messages'
+
+/** GET below it: an answer that is no message, by its id. */
+export const WAITING_PATH = '/v1/waiting'
+
 export const MESSAGE_KINDS = {
-  /** To the daemon: a POST. Head: `CallHead`. */
+  /** From the worker: a POST. Head: `CallHead`. */
   call: 1,
-  /** To the daemon: nobody awaits the answer to that call any more. No head, no body. */
+  /** From the worker: nobody awaits the answer to that call any more. No head, no body. */
   leave: 2,
   /** To the worker: the whole answer. Head: `AnswerHead`. */
   answer: 3,
   /** To the worker: the answer broke off after this part of its body. Head: `AnswerHead`. */
   broken: 4,
-  /** To the worker: the answer is no small one, and waits below `LINK_PATHS.waiting`. Head: `WaitingHead`. */
+  /** To the worker: the answer is no small one, and waits below `WAITING_PATH`. Head: `WaitingHead`. */
   waiting: 5,
 } as const
 
@@ -34,6 +39,9 @@ export const SMALL_BODY_BYTES = 64 * 1024
 
 /** The largest message, and the largest frame: half of what workerd takes. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
+
+/** The largest body of a message whose head has the common length. */
+export const MAX_MESSAGE_BODY_BYTES = MAX_MESSAGE_BYTES - 16 * 1024
 
 /** Calls of one connection that are not answered. */
 export const MAX_OPEN_CALLS = 1_024

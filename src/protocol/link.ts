@@ -1,3 +1,4 @@
+import { MESSAGES_PATH, WAITING_PATH } from './link-messages.ts'
 import * as z from 'zod'
 import { hex32 } from './hex-schema.ts'
 import { configSchema } from './config.ts'
@@ -39,9 +40,9 @@ export const LINK_PATHS = {
    */
   streams: '/v1/streams',
   /** GET with an upgrade to WebSocket: small calls as messages (link-messages.ts). */
-  messages: '/v1/messages',
+  messages: MESSAGES_PATH,
   /** GET `/v1/waiting/<id>`: an answer to an egress call as a message that is no small one, streamed, once. */
-  waiting: '/v1/waiting',
+  waiting: WAITING_PATH,
 } as const
 
 /** Names the evidence that the connection of an egress answer was pinned to: its SHA-256 in hex. */

@@ -31,7 +31,9 @@ export function openStorageParts(env: Env, deps: StoragePartsDeps): StorageParts
   const { link, log, now, randomBytes } = deps
   const failed = (failure: string) => log('storage_unavailable', { failure })
   const rowWaited = (ms: number) => log('row_waited', { duration_ms: ms })
-  const storage = monitoredStorage(openStorage(env, { ...deps, rowWaited }), failed)
+  const messagesEnded = (count: number) => log('link_messages_ended', { count })
+  const host = { ...deps, rowWaited, messagesEnded }
+  const storage = monitoredStorage(openStorage(env, host), failed)
   const signingKeys = new SigningKeyLog(link, storage, now)
   const check = async () => {
     const ping = storage.directory().batch([{ sql: 'SELECT 1', params: [] }])

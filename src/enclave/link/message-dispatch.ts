@@ -1,5 +1,9 @@
 import { EGRESS_ERROR_HEADER, LINK_PATHS } from '../../protocol/link.ts'
-import { callHeadSchema, MAX_MESSAGE_BYTES, type CallHead } from '../../protocol/link-messages.ts'
+import {
+  callHeadSchema,
+  MAX_MESSAGE_BODY_BYTES,
+  type CallHead,
+} from '../../protocol/link-messages.ts'
 import { traceError } from '../../protocol/error-trace.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
@@ -15,9 +19,6 @@ interface MessageSubject {
   readonly egress: Pick<Egress, 'carryMessage'>
   readonly log: Log
 }
-
-/** Room for the head of an answer in its message. */
-const HEAD_BYTES = 16 * 1024
 
 /** Answers calls that come as messages, as the same calls over HTTP are answered. */
 export function createMessageDispatcher(subject: MessageSubject): MessageListener {
@@ -76,7 +77,7 @@ function send(
 ): void {
   const { status, contentType, body } = reply
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  if (bytes.length > MAX_MESSAGE_BYTES - HEAD_BYTES) {
+  if (bytes.length > MAX_MESSAGE_BODY_BYTES) {
     return send(refusal(new Error('an answer that is no message')), caller)
   }
   const headers = {

@@ -6,12 +6,12 @@ import {
   MAX_MESSAGE_BYTES,
   MAX_OPEN_CALLS,
   MESSAGE_KINDS,
+  MESSAGES_PATH,
   readFrame,
   writeFrames,
   type AnswerHead,
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
-import { LINK_PATHS } from '../../protocol/link.ts'
 import type { MessageCaller } from '../open-egress.ts'
 
 /** A call as a message; the head is not checked yet. */
@@ -33,7 +33,7 @@ export function acceptMessages(server: Server, listener: MessageListener): { clo
     maxPayload: MAX_MESSAGE_BYTES,
   })
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    if (request.url === LINK_PATHS.messages) {
+    if (request.url === MESSAGES_PATH) {
       sockets.handleUpgrade(request, socket, head, (accepted) => serve(accepted, listener))
     } else socket.destroy()
   })
@@ -74,7 +74,7 @@ class Peer {
     for (const { kind, id, head, body } of messages) {
       if (kind === MESSAGE_KINDS.leave) this.#leave(id)
       else if (kind === MESSAGE_KINDS.call) this.#begin(id, { head, body }, listener)
-      else throw new Error('a message of the daemon')
+      else throw new Error('a message that only a worker gets')
     }
   }
 

@@ -30,7 +30,7 @@ export interface StrangerLimits {
 }
 
 export interface ServerOptions {
-  readonly limits?: StrangerLimits | undefined
+  readonly limits?: Partial<StrangerLimits> | undefined
   /** Answers calls that come as messages; without it there are none. */
   readonly messages?: MessageListener | undefined
 }
@@ -48,8 +48,9 @@ const KEEP_ALIVE_MS = 60_000
 export async function startLinkServer(
   link: LinkServerPlan,
   listener: LinkListener,
-  { limits = STRANGER_LIMITS, messages }: ServerOptions = {},
+  { limits: given, messages }: ServerOptions = {},
 ): Promise<LinkServer> {
+  const limits = { ...STRANGER_LIMITS, ...given }
   const tls = { ...linkTls(link), handshakeTimeout: limits.handshakeMs }
   const server = createServer({ ...tls, keepAliveTimeout: KEEP_ALIVE_MS }, listener)
   const upgraded = messages && acceptMessages(server, messages)

@@ -8,22 +8,11 @@ import {
 import { EGRESS_CHUNKS_HEADER, EGRESS_ERROR_HEADER, LINK_PATHS } from '../../protocol/link.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
-import { startDeadline } from '../batching/deadline-timer.ts'
+import { KeptConnection } from '../calls/kept-connection.ts'
+import { ConnectionEnded, type Reply, type SmallCall } from '../calls/message-connection.ts'
 import type { LinkBinding, LinkCalls } from './http-link.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import { MessageAnswer } from './message-answer.ts'
-import {
-  ConnectionEnded,
-  MessageConnection,
-  type LinkSocket,
-  type Reply,
-  type SmallCall,
-} from './message-connection.ts'
-
-/** No connection is opened sooner than this after the one before was, ms. */
-const REOPEN_MS = 1_000
-
-const OPEN_TIMEOUT_MS = 3_000
 
 /** A provider whose answer was no small one is called over HTTP for this time, ms. */
 const LARGE_MS = 60_000
@@ -35,10 +24,8 @@ const LARGE_MS = 60_000
 export class MessageBinding implements LinkCalls {
   readonly #binding: LinkBinding
   readonly #host: BatchDeps
-  readonly #ended: (calls: number) => void
   readonly #origin: string
-  #connection: MessageConnection | undefined
-  #openedAt = Number.NEGATIVE_INFINITY
+  readonly #kept: KeptConnection
   /** When the last answer below that path was no small one. */
   readonly #largeAt = new Map<string, number>()
 
@@ -51,15 +38,15 @@ export class MessageBinding implements LinkCalls {
   ) {
     this.#binding = binding
     this.#host = host
-    this.#ended = ended
     this.#origin = origin
+    const url = `${origin}${LINK_PATHS.messages}`
+    this.#kept = new KeptConnection({ binding, url }, host, ended)
   }
 
   async fetch(url: string, init: RequestInit = {}): Promise<LinkAnswer> {
     const call = this.#smallCall(url, init)
-    const connection = call && this.#connectionNow()
-    if (call === undefined || connection?.takes(call) !== true)
-      return this.#binding.fetch(url, init)
+    const connection = call && this.#kept.forCall(call)
+    if (call === undefined || connection === undefined) return this.#binding.fetch(url, init)
     const { signal } = init
     signal?.throwIfAborted()
     try {
@@ -90,35 +77,6 @@ export class MessageBinding implements LinkCalls {
     if (largeAt === undefined) return true
     const age = this.#host.now() - largeAt
     return age < 0 || age > LARGE_MS
-  }
-
-  /** The connection, of which one is opened if there is none. */
-  #connectionNow(): MessageConnection | undefined {
-    const connection = this.#connection
-    if (connection !== undefined && connection.state !== 'ended') return connection
-    const now = this.#host.now()
-    if (Math.abs(now - this.#openedAt) < REOPEN_MS) return undefined
-    this.#openedAt = now
-    this.#connection = new MessageConnection(this.#host, this.#ended)
-    this.#host.keepAlive(this.#connection.run(() => this.#open()))
-    return undefined
-  }
-
-  async #open(): Promise<LinkSocket> {
-    const controller = new AbortController()
-    const deadline = startDeadline(OPEN_TIMEOUT_MS, this.#host.now, () => controller.abort())
-    try {
-      const response: Response & { webSocket?: LinkSocket | null } = await this.#binding.fetch(
-        `${this.#origin}${LINK_PATHS.messages}`,
-        { headers: { upgrade: 'websocket' }, signal: controller.signal },
-      )
-      const { webSocket } = response
-      if (webSocket) return webSocket
-      await response.body?.cancel()
-      throw new Error('the daemon takes no messages')
-    } finally {
-      deadline.stop()
-    }
   }
 
   #answerOf(

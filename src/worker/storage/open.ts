@@ -5,7 +5,8 @@ import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'
 import type { ObjectNamespace } from './object-call.ts'
 import type { LocalLedger } from './local-ledger.ts'
-import { ledgerStorage, type LedgerBinding } from './ledger-storage.ts'
+import type { LedgerBinding, LedgerLinkHost } from './ledger-link.ts'
+import { ledgerStorage } from './ledger-storage.ts'
 import { postgresStorage, type PoolHost, type PoolTarget } from './postgres-storage.ts'
 
 /** The bindings of the storage. Which of them are required depends on `STORAGE`. */
@@ -29,7 +30,7 @@ export interface StorageEnv {
 }
 
 /** What opening a storage needs of the isolate. */
-export interface StorageHost extends PoolHost {
+export interface StorageHost extends PoolHost, LedgerLinkHost {
   /** Where the isolate's storage object offers its ledger; absent where there is no such object. */
   readonly localLedger?: LocalLedger | undefined
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { ConnectionEnded } from '../../../src/worker/link/message-connection.ts'
-import { CHAT, post, set, settled, SIGN } from './message-daemon.ts'
+import { ConnectionEnded } from '../../../src/worker/calls/message-connection.ts'
+import { settled } from '../calls/fake-socket.ts'
+import { CHAT, post, set, SIGN } from './message-daemon.ts'
 
 describe('the link with messages, when their connection ends', () => {
   it('asks once more over HTTP for what may be asked twice', async () => {

@@ -5,17 +5,8 @@ import {
   SMALL_BODY_BYTES,
 } from '../../../src/protocol/link-messages.ts'
 import type { MessageBinding } from '../../../src/worker/link/message-binding.ts'
-import {
-  answer,
-  BROKEN,
-  CHAT,
-  ORIGIN,
-  post,
-  set,
-  settled,
-  SIGN,
-  type FakeSocket,
-} from './message-daemon.ts'
+import { settled, type FakeSocket } from '../calls/fake-socket.ts'
+import { answer, BROKEN, CHAT, ORIGIN, post, set, SIGN } from './message-daemon.ts'
 
 describe('the link with messages', () => {
   it('makes its first call over HTTP, and the next ones over the connection opened beside it', async () => {

@@ -1,11 +1,6 @@
-import {
-  MESSAGE_KINDS,
-  readFrame,
-  writeFrames,
-  type LinkMessage,
-} from '../../../src/protocol/link-messages.ts'
-import { momentEnds } from '../../../src/worker/batching/batcher.ts'
+import { MESSAGE_KINDS, type LinkMessage } from '../../../src/protocol/link-messages.ts'
 import { MessageBinding } from '../../../src/worker/link/message-binding.ts'
+import { FakeSocket, settled } from '../calls/fake-socket.ts'
 
 /** A link with messages, and a daemon at its other end that tests speak for. */
 
@@ -17,47 +12,6 @@ export const post = (more: RequestInit = {}): RequestInit => ({
   body: '{}',
   ...more,
 })
-
-type Events = 'message' | 'close' | 'error'
-
-/** The daemon's end of a connection. */
-export class FakeSocket {
-  binaryType = 'blob'
-  accepted = false
-  closed = false
-  fails = false
-  readonly frames: LinkMessage[][] = []
-  readonly #listeners = new Map<Events, (message: { data: unknown }) => void>()
-
-  accept() {
-    this.accepted = true
-  }
-
-  send(frame: Uint8Array) {
-    if (this.fails) throw new Error('cannot send')
-    this.frames.push(readFrame(frame))
-  }
-
-  close() {
-    this.closed = true
-  }
-
-  addEventListener(event: Events, listener: (message: { data: unknown }) => void) {
-    this.#listeners.set(event, listener)
-  }
-
-  tell(event: Events, data?: unknown) {
-    this.#listeners.get(event)?.({ data })
-  }
-
-  reply(...messages: LinkMessage[]) {
-    for (const frame of writeFrames(messages)) this.tell('message', frame.buffer)
-  }
-
-  get sent(): LinkMessage[] {
-    return this.frames.flat()
-  }
-}
 
 export const answer = (id: number, body = '', status = 200): LinkMessage => ({
   kind: MESSAGE_KINDS.answer,
@@ -107,12 +61,4 @@ export function set({ takesMessages = true, opens = true } = {}) {
   return { messages, ended, clock, daemon, sockets, overHttp, inits, kept, open }
 }
 
-/** Resolves when everything that is ready has run. */
-export async function settled() {
-  for (let turn = 0; turn < 8; turn += 1) {
-    // eslint-disable-next-line no-await-in-loop -- one after another
-    await momentEnds()
-  }
-}
-
-export const BROKEN = 'the connection to the daemon ended'
+export const BROKEN = 'the connection for messages ended'

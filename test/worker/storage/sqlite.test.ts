@@ -104,6 +104,43 @@ describe('the ledger process', () => {
     expect(await readLedgerTotals(db)).toEqual({ balance: 60n, reserved: 0n, rows: 2, open: 0 })
   })
 
+  it('fails what is open when it is killed, which is then billed once however often it is asked again', async () => {
+    const db = storage.customer('open')
+    const key = await addCustomer(db, { id: 'open', balance: 1_000n })
+    const ids = Array.from({ length: 40 }, (_, index) => `open-${index}`)
+    const terms = { nano: 10n, now: Date.now() }
+    await Promise.all(ids.map((id) => admit(db, askOf(key, id, terms))))
+    const settleAll = () => {
+      const settled = ids.map((id) => commitSettlement(db, settlementOf(key, id, { nano: 10n })))
+      return Promise.allSettled(settled)
+    }
+    const open = settleAll()
+    await ledger.restart()
+    const failed = (await open).flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
+    for (const reason of failed) expect(reason).toMatchObject(UNAVAILABLE)
+    const statuses = async () => (await settleAll()).map(({ status }) => status)
+    await expect.poll(statuses, { timeout: 30_000 }).not.toContain('rejected')
+    const totals = await readLedgerTotals(db, 'open')
+    expect(totals).toEqual({ balance: 600n, reserved: 0n, rows: 40, open: 0 })
+  })
+
+  it('answers operations of one moment whose answers together are larger than a message may be', async () => {
+    const db = storage.customer('large')
+    const models = Array.from({ length: 100 }, (_, index) => `${index}-${'x'.repeat(90)}`)
+    const key = await addCustomer(db, { id: 'large', balance: 10_000n })
+    await db.batch([
+      {
+        sql: 'UPDATE api_keys SET models = ? WHERE key_prefix = ?',
+        params: [JSON.stringify(models), key.keyPrefix],
+      },
+    ])
+    const ids = Array.from({ length: 120 }, (_, index) => `large-${index}`)
+    const terms = { nano: 1n, now: Date.now() }
+    const ask = (id: string) => admit(db, askOf(key, id, terms))
+    await Promise.all(ids.map(ask))
+    expect(await readLedgerTotals(db, 'large')).toMatchObject({ reserved: 120n, open: 120 })
+  })
+
   it('is unavailable to its workers while it does not run', async () => {
     const gone = await startLedgerProcess()
     const orphan = await startInstance(gone.link)

@@ -48,7 +48,7 @@ export class ConnectionEnded extends Error {
   readonly wasSent: boolean
 
   constructor(wasSent: boolean) {
-    super('the connection to the daemon ended')
+    super('the connection for messages ended')
     this.name = 'ConnectionEnded'
     this.wasSent = wasSent
   }
@@ -141,7 +141,7 @@ export class MessageConnection {
     return promise
   }
 
-  /** Tells the daemon that nobody awaits an answer any more, unless it is there. */
+  /** Tells the other side that nobody awaits an answer any more, unless it is there. */
   #leave(id: number): boolean {
     if (this.#settled(id) === undefined) return false
     this.#push({ kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) })

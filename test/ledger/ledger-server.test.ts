@@ -2,22 +2,27 @@ import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startLinkListener, type LinkAnswer } from '../../src/ledger/link-listener.ts'
+import { startLedgerServer, type LedgerReply } from '../../src/ledger/ledger-server.ts'
 import type { LinkServer } from '../../src/enclave/link/server.ts'
 import type { LinkServerPlan } from '../../src/protocol/boot.ts'
+import { MAX_MESSAGE_BODY_BYTES, MESSAGE_KINDS } from '../../src/protocol/link-messages.ts'
+import { callMessage, openMessages, textOf } from '../enclave/link/message-client.ts'
 import { callLink, type LinkClientOptions } from '../enclave/link-client.ts'
 import { makeCertificatePair, type CertificatePair } from '../enclave/link-material.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
-const LIMITS = { maxHandshakeMs: 60_000, maxHeadBytes: 8_192, maxBodyBytes: MAX_BODY_BYTES }
+const LIMITS = { handshakeMs: 60_000, maxBodyBytes: MAX_BODY_BYTES }
+
+const NOTHING = new Uint8Array()
+const LARGE = new Uint8Array(MAX_MESSAGE_BODY_BYTES + 1).fill(0x20)
 
 let server: LinkServer
 let own: CertificatePair
 let worker: CertificatePair
 let stranger: CertificatePair
 let served = 0
-let slow = Promise.withResolvers<LinkAnswer>()
+let slow = Promise.withResolvers<LedgerReply>()
 
 beforeAll(async () => {
   ;[own, worker, stranger] = await Promise.all([
@@ -25,10 +30,11 @@ beforeAll(async () => {
     makeCertificatePair('worker'),
     makeCertificatePair('worker'),
   ])
-  server = await startLinkListener(plan(), LIMITS, async ({ path, body }) => {
+  server = await startLedgerServer(plan(), LIMITS, async (path, body) => {
     served += 1
     if (path === '/slow') return slow.promise
-    return path === '/echo' ? { status: 200, body } : { status: 404 }
+    if (path === '/large') return { status: 200, body: LARGE }
+    return path === '/echo' ? { status: 200, body } : { status: 404, body: NOTHING }
   })
 })
 
@@ -74,9 +80,15 @@ async function open(): Promise<{
 const echo = (body: string) =>
   `POST /echo HTTP/1.1\r\nHost: ledger\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
+const missing = () => {
+  throw new Error('a call without an answer')
+}
+
+const messages = () => openMessages(server.port, own.certPem, worker)
+
 const PATIENT = { timeout: 30_000 }
 
-describe('the listener of the ledger', () => {
+describe('the server of the ledger', () => {
   it('answers a body of many parts', async () => {
     const body = '{"a":1}'.repeat(400_000)
     const reply = await callLink(link(), '/echo', { method: 'POST', body })
@@ -102,45 +114,101 @@ describe('the listener of the ledger', () => {
     await ended
   })
 
-  it.each([
-    ['what is no request', 'NONSENSE\r\n\r\n'],
-    [
-      'a body that is too large',
-      `POST /echo HTTP/1.1\r\nContent-Length: ${MAX_BODY_BYTES + 1}\r\n\r\n`,
-    ],
-    ['a second request before the answer to the first', `${echo('one')}${echo('two')}`],
-  ])('refuses %s with 400, and closes the connection', async (_what, text) => {
+  it('refuses what is no request with 400, and closes the connection', async () => {
     const before = served
     const { socket, received, ended } = await open()
-    socket.write(text)
+    socket.write('NONSENSE\r\n\r\n')
     await ended
-    expect(received()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\nconnection: close\r\n\r\n$/)
+    expect(received()).toBe('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
     expect(served).toBe(before)
   })
 
-  it('refuses a request that comes while the one before is answered, and carries that out all the same', async () => {
+  it('refuses a body that is too large with 400', async () => {
+    const before = served
+    const body = 'x'.repeat(MAX_BODY_BYTES + 1)
+    const reply = await callLink(link(), '/echo', { method: 'POST', body })
+    expect([reply.status, reply.text, reply.headers.connection]).toEqual([400, '', 'close'])
+    expect(served).toBe(before)
+  })
+
+  it('outlives a worker that leaves in the middle of its call', async () => {
+    const before = served
+    const { socket, ended } = await open()
+    socket.end('POST /echo HTTP/1.1\r\nHost: ledger\r\nContent-Length: 9\r\n\r\nhalf')
+    await ended
+    expect((await callLink(link(), '/echo', { method: 'POST', body: 'on' })).text).toBe('on')
+    expect(served).toBe(before + 1)
+  })
+
+  it('answers a message as the same call over HTTP', async () => {
+    const client = await messages()
+    client.send(
+      callMessage(1, { path: '/echo', headers: {} }, '[1]'),
+      callMessage(2, { path: '/none', headers: {} }),
+      callMessage(3, 'no JSON'),
+      callMessage(4, '{"headers":{}}'),
+    )
+    const replies = [await client.next(), await client.next(), await client.next()]
+    replies.push(await client.next())
+    const told = new Map(replies.map((reply) => [reply.id, reply]))
+    const of = (id: number) => {
+      const { kind, head, body } = told.get(id) ?? missing()
+      const { status }: { status: number } = JSON.parse(head)
+      return [kind, status, Buffer.from(body).toString()]
+    }
+    expect([1, 2, 3, 4].map(of)).toEqual([
+      [MESSAGE_KINDS.answer, 200, '[1]'],
+      [MESSAGE_KINDS.answer, 404, ''],
+      [MESSAGE_KINDS.answer, 400, ''],
+      [MESSAGE_KINDS.answer, 400, ''],
+    ])
+    client.socket.close()
+    await client.closed
+  })
+
+  it('keeps an answer that is larger than a message may be until it is fetched, once', async () => {
+    const client = await messages()
+    client.send(callMessage(1, { path: '/large', headers: {} }))
+    const { kind, head } = await client.next()
+    expect([kind, JSON.parse(head)]).toEqual([MESSAGE_KINDS.waiting, { waiting: '1' }])
+    const { status, text } = await callLink(link(), '/v1/waiting/1')
+    expect([status, text.length]).toEqual([200, MAX_MESSAGE_BODY_BYTES + 1])
+    expect(await callLink(link(), '/v1/waiting/1')).toMatchObject({ status: 404, text: '' })
+    client.socket.close()
+    await client.closed
+  })
+
+  it('keeps no answer of a worker that has left', async () => {
     slow = Promise.withResolvers()
     const before = served
-    const { socket, received, ended } = await open()
-    socket.write('GET /slow HTTP/1.1\r\n\r\n')
+    const client = await messages()
+    client.send(callMessage(1, { path: '/slow', headers: {} }))
     await expect.poll(() => served, PATIENT).toBe(before + 1)
-    socket.write(echo('two'))
-    await ended
-    slow.resolve({ status: 200 })
-    expect(received()).toMatch(/^HTTP\/1\.1 400 /)
-    expect((await callLink(link(), '/echo', { method: 'POST', body: 'on' })).text).toBe('on')
-    expect(served).toBe(before + 2)
+    client.socket.terminate()
+    await client.closed
+    const other = await messages()
+    const echoed = async () => {
+      other.send(callMessage(1, { path: '/echo', headers: {} }, 'on'))
+      return textOf(await other.next())
+    }
+    // The server has seen it go once it answers on a connection that was opened later.
+    expect(await echoed()).toBe('on')
+    slow.resolve({ status: 200, body: LARGE })
+    expect(await echoed()).toBe('on')
+    expect(await callLink(link(), '/v1/waiting/2')).toMatchObject({ status: 404 })
+    other.socket.close()
+    await other.closed
   })
 
   it('outlives a worker that leaves before its answer', async () => {
     slow = Promise.withResolvers()
     const before = served
     const { socket, ended } = await open()
-    socket.write('GET /slow HTTP/1.1\r\n\r\n')
+    socket.write('GET /slow HTTP/1.1\r\nHost: ledger\r\n\r\n')
     await expect.poll(() => served, PATIENT).toBe(before + 1)
     socket.destroy()
     await ended
-    slow.resolve({ status: 200 })
+    slow.resolve({ status: 200, body: NOTHING })
     expect((await callLink(link(), '/echo', { method: 'POST', body: 'on' })).text).toBe('on')
   })
 
@@ -166,8 +234,11 @@ describe('the listener of the ledger', () => {
   })
 
   it('ends a connection whose handshake takes too long', async () => {
-    const limits = { ...LIMITS, maxHandshakeMs: 50 }
-    const impatient = await startLinkListener(plan(), limits, async () => ({ status: 404 }))
+    const limits = { ...LIMITS, handshakeMs: 50 }
+    const impatient = await startLedgerServer(plan(), limits, async () => ({
+      status: 404,
+      body: NOTHING,
+    }))
     const socket = connectTcp(impatient.port, '127.0.0.1').resume()
     socket.on('error', () => {})
     await new Promise((resolve) => socket.once('close', resolve))
@@ -176,9 +247,12 @@ describe('the listener of the ledger', () => {
   })
 
   it('closes every connection when it is closed', async () => {
-    const { socket, ended } = await open()
+    const { socket, received, ended } = await open()
+    socket.write(echo('one'))
+    await expect.poll(received, PATIENT).toMatch(/\r\n\r\none$/)
+    const client = await messages()
     await server.close()
-    await ended
+    await Promise.all([ended, client.closed])
     expect(socket.destroyed).toBe(true)
   })
 })
