@@ -26,6 +26,8 @@ const RATIOS: readonly Ratio[] = [
   { title: 'frame, pinned', system: 'router-pinned', kind: 'streams-64' },
 ]
 
+const KINDS: readonly WindowKind[] = ['whole-64', 'streams-64']
+
 /** How much higher than the accepted one a ratio may be: less than that is noise. */
 const TOLERANCE = 1.3
 
@@ -37,18 +39,18 @@ export const acceptedRatiosSchema = z.object({
 
 export type AcceptedRatios = z.output<typeof acceptedRatiosSchema>
 
-/** The router's CPU as multiples of the floor's, in short interleaved rounds: about two minutes. */
+/** The router's CPU as multiples of the floor's, in short interleaved rounds: about two and a half minutes. */
 export function ratios(bench: Bench): Suite {
   return {
     options: '--ratios',
-    extent: { rounds: 5, stretch: 0.75, kinds: ['whole-64', 'streams-64'] },
+    extent: { rounds: 5, stretch: 0.5, kinds: KINDS },
     fields: [() => startField(bench)],
   }
 }
 
 async function startField({ mock, scratch }: Bench): Promise<Field> {
   const field = new Field()
-  const part = { sizes: false }
+  const part = { sizes: false, kinds: KINDS }
   await field.enter(FLOOR, () => startFloor(mock.address, scratch), part)
   const router = await startRouter({
     mock: mock.address,
