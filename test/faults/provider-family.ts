@@ -117,7 +117,6 @@ async function letGo(calls: readonly { readonly wire: { readonly over: boolean }
 
 /** No clock of the router's ends any of these, however busy the machine is: most faults have nothing to do with time. */
 const PATIENT = {
-  connect_ms: 20_000,
   headers_ms: 60_000,
   first_delta_ms: 60_000,
   idle_ms: 60_000,

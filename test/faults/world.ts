@@ -47,7 +47,8 @@ export interface WorldRoute {
 
 /** Milliseconds. Every one of them must be far above the time that the machine itself needs. */
 export const TIMEOUTS = {
-  connect_ms: 1_000,
+  // No trial is about a connection that is made late.
+  connect_ms: 20_000,
   headers_ms: 2_000,
   first_delta_ms: 2_000,
   idle_ms: 2_000,
