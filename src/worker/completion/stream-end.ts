@@ -143,7 +143,7 @@ export async function settleUnreceipted(admitted: AdmittedChat, exchange: Exchan
 
 async function settleLater(admitted: AdmittedChat, exchange: Exchange): Promise<void> {
   for (const ms of RETRY_PAUSES_MS) {
-    await pause(ms, new AbortController().signal)
+    await pause(ms)
     if (await wasSettled(admitted, exchange)) return
   }
 }
