@@ -110,12 +110,16 @@ describe('an answer as a message', () => {
     expect(await call()).toMatchObject({ text: '', head: { headers: { 'content-length': '0' } } })
   })
 
-  it('in chunks that stop before their end is broken', async () => {
+  it('in chunks that stop before their end is not taken for a whole one', async () => {
     const bytes = chunked('{"a"', ':1}')
-    provider.script = (tls) => void tls.end(bytes.slice(0, -5))
-    const told = await call()
-    expect(told).toMatchObject({ how: 'broken', text: '{"a":1}' })
-    expect(told).not.toHaveProperty('head.headers.content-length')
+    for (let at = bytes.indexOf('\r\n\r\n') + 4; at < bytes.length; at++) {
+      provider.script = (tls) => void tls.end(bytes.slice(0, at))
+      // eslint-disable-next-line no-await-in-loop -- one call at a time uses one connection
+      const told = await call()
+      // Where its end is seen only after 50 ms, it waits, and breaks off then.
+      expect([at, told.how]).not.toEqual([at, 'answer'])
+      expect(told).not.toHaveProperty('head.headers.content-length')
+    }
   })
 
   const chunk = 'x'.repeat(SMALL_BODY_BYTES)
