@@ -13,6 +13,8 @@ export interface StoreTarget {
   batches(packed: PackedBatches): PromiseLike<readonly BatchOutcome[]>
   /** The outcome of each operation, in order. */
   operations(calls: readonly LedgerCall[]): PromiseLike<readonly LedgerOutcome[]>
+  /** The same for operations that were left in the object's isolate (`LocalLedger.handOver`). */
+  operationsLeft(ticket: number): PromiseLike<void>
 }
 
 const OBJECT = 'ledger'
@@ -32,9 +34,13 @@ export function durableObjectStorage(
     callObject(namespace, OBJECT, (target) => target.batches(packed))
   const operate = (calls: readonly LedgerCall[]) =>
     callObject(namespace, OBJECT, (target) => target.operations(calls))
-  const calls = { write: call, read: call, operate }
-  if (local === undefined) return batchedStorage(calls, host)
+  const calls = { write: call, read: call }
+  if (local === undefined) return batchedStorage({ ...calls, operate }, host)
   const object = namespace.idFromName(OBJECT).toString()
   const atOnce = (operation: LedgerCall) => local.atOnce(object, operation)
-  return batchedStorage({ ...calls, atOnce }, host)
+  const callLocally = (ticket: number) =>
+    callObject(namespace, OBJECT, (target) => target.operationsLeft(ticket))
+  const operateLocally = (operations: readonly LedgerCall[]) =>
+    local.handOver(operations, callLocally)
+  return batchedStorage({ ...calls, operate: operateLocally, atOnce }, host)
 }

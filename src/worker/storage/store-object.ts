@@ -70,6 +70,12 @@ export function makeStoreObject(
       return outcomes
     }
 
+    /** Carries out operations that a request of this isolate has left for it. Never throws for what they did. */
+    async operationsLeft(ticket: number): Promise<void> {
+      const left = local.take(ticket)
+      left.outcomes = await this.operations(left.calls)
+    }
+
     /** Runs one round of maintenance. workerd repeats an alarm that throws, with back-off. */
     override async alarm(): Promise<void> {
       this.#alarm.wentOff()

@@ -18,6 +18,7 @@ function notedCalls() {
       return packed.batches.map(() => ({ ok: true, rows: [] }))
     },
     operations: () => Promise.reject(new Error('no operations here')),
+    operationsLeft: () => Promise.reject(new Error('no operations here')),
   }
   // Only its name is passed on.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
