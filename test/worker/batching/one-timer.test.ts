@@ -51,6 +51,53 @@ describe('the one timer of a request', () => {
     expect(events).toEqual(['during 2400', 'later 5500'])
   })
 
+  it('sets no timer for a time that begins later and passes after the one that runs has fired', async () => {
+    const after = oneTimer(Date.now)
+    const set = vi.spyOn(globalThis, 'setTimeout')
+    after(1_000, note('stopped')).stop()
+    await vi.advanceTimersByTimeAsync(10)
+    after(60_000, note('budget'))
+    await vi.advanceTimersByTimeAsync(10)
+    const connect = after(5_000, note('connect'))
+    await vi.advanceTimersByTimeAsync(10)
+    after(1_000, note('same length'))
+    expect(set).toHaveBeenCalledTimes(1)
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(events).toEqual(['same length 1030'])
+    connect.stop()
+    await vi.advanceTimersByTimeAsync(100_000)
+    expect(events).toEqual(['same length 1030', 'budget 60010'])
+  })
+
+  it.each([
+    [-3_600_000, 6_000],
+    [3_600_000, 5_000],
+  ])(
+    'passes a later time off by no more than the timer ran when the clock is set by %i ms meanwhile',
+    async (by, passesAt) => {
+      const after = oneTimer(Date.now)
+      after(1_000, note('a'))
+      await vi.advanceTimersByTimeAsync(400)
+      after(5_000, note('later'))
+      await vi.advanceTimersByTimeAsync(100)
+      vi.setSystemTime(Date.now() + by)
+      await vi.advanceTimersByTimeAsync(20_000)
+      expect(events).toEqual(['a 1000', `later ${passesAt}`])
+    },
+  )
+
+  it('measures a time of its own beside a timer that runs longer, or for long', async () => {
+    const after = oneTimer(Date.now)
+    after(100, note('first'))
+    after(30_000, note('long'))
+    await vi.advanceTimersByTimeAsync(200)
+    // The timer runs for 29.9 seconds now.
+    after(29_950, note('later'))
+    after(50, note('short'))
+    await vi.advanceTimersByTimeAsync(40_000)
+    expect(events).toEqual(['first 100', 'short 250', 'long 30000', 'later 30150'])
+  })
+
   it('lets a callback set times and stop others', async () => {
     const after = oneTimer(Date.now)
     const other = after(300, note('stopped'))
