@@ -72,14 +72,15 @@ async function startField({ mock, scratch, log }: Bench): Promise<Field> {
 }
 
 /** A batcher that sends each item by itself. */
-const UNBATCHED = `export const createBatcher = (_host, { run }) => async (item) => (await run([item]))[0]`
+const UNBATCHED = `const alone = (_host, { run }) => async (item) => (await run([item]))[0]
+export { alone as createBatcher, alone as createMomentBatcher }`
 
-/** Replaces `createBatcher` for the files whose paths end so. */
+/** Replaces both kinds of batchers for the files whose paths end so. */
 function withoutBatchers(importers: readonly string[]): Plugin {
   return {
     name: 'without-batchers',
     setup(build) {
-      build.onResolve({ filter: /\/batcher\.ts$/ }, ({ importer }) =>
+      build.onResolve({ filter: /\/(?:moment-)?batcher\.ts$/ }, ({ importer }) =>
         importers.some((end) => importer.endsWith(`worker/${end}`))
           ? { path: 'unbatched', namespace: 'unbatched' }
           : undefined,

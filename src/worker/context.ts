@@ -165,7 +165,8 @@ export function settleDeps(context: Context, customerId: string): SettleDeps {
   const { link, log, now, evidence, signingKeys, receiptHeads } = context
   const { config, configurationSha256 } = context
   return {
-    coalesce: (group, work) => context.finishInTurn(() => context.coalesceSettlements(group, work)),
+    coalesce: (group, work) =>
+      context.finishInTurn(() => context.coalesceSettlements(group, work, context.after)),
     ledger: context.storage.customer(customerId, context.aside),
     link,
     evidence,

@@ -1,5 +1,6 @@
-import { startDeadline } from './deadline-timer.ts'
+import { startDeadline, type After } from './deadline-timer.ts'
 import { platformTurn, waitForJoiners } from './joiners.ts'
+import { momentEnds } from './moment.ts'
 
 export interface BatchRules<Item, Answer> {
   /** Answers all items, in order, in one call. When it throws, every item fails with that error. */
@@ -8,11 +9,6 @@ export interface BatchRules<Item, Answer> {
   readonly maxItems: number
   /** Size of an item, and the maximum total size of one call; an item above the maximum is sent alone. */
   readonly size?: { readonly of: (item: Item) => number; readonly max: number }
-  /**
-   * Whether only what one request asks for in one moment shares a call; else the call waits for other requests, too. Such a
-   * request has a batch of its own around it (`coalescer.ts`), which keeps the time for all of it.
-   */
-  readonly ofOneMoment?: boolean
   /** How long the items that joined another request's call wait for their answers, ms. */
   readonly joinTimeoutMs: number
   /** Makes the error of an item whose answer did not arrive in time, or whose leader was lost. */
@@ -37,17 +33,18 @@ export interface BatchDeps {
  * The call belongs to the request that opened the batch, which is kept alive for it. If the runtime ends that request anyway, it
  * rejects what the first that joined waits for, which then tells the others, and no item joins a batch that is older than
  * `FRESH_MS`.
+ * @returns adds an item; `callAfter` measures how long its request waits
  */
 export function createBatcher<Item, Answer>(
   host: BatchDeps,
   rules: BatchRules<Item, Answer>,
-): (item: Item) => Promise<Answer> {
+): (item: Item, callAfter?: After) => Promise<Answer> {
   let open: Batch<Item, Answer> | undefined
   const gathering = { ...host, maxItems: rules.maxItems }
 
   async function lead(batch: Batch<Item, Answer>): Promise<void> {
     await momentEnds()
-    if (rules.ofOneMoment !== true) await waitForJoiners(batch, gathering)
+    await waitForJoiners(batch, gathering)
     if (open === batch) open = undefined
     const outcome = await outcomeOf(rules.run, batch.items)
     batch.settle(outcome)
@@ -61,14 +58,15 @@ export function createBatcher<Item, Answer>(
     return answerAt(await batch.outcome, 0)
   }
 
-  async function join(batch: Batch<Item, Answer>, item: Item, size: number): Promise<Answer> {
+  async function join(
+    batch: Batch<Item, Answer>,
+    item: Item,
+    size: number,
+    callAfter?: After,
+  ): Promise<Answer> {
     batch.size += size
     const index = batch.items.push(item) - 1
     const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
-    if (rules.ofOneMoment === true) {
-      batch.told.push(resolve)
-      return answerAt(await promise, index)
-    }
     const fail = () => resolve(failure(rules))
     const failAll = () => {
       // Nobody would tell those that join from now on.
@@ -87,24 +85,21 @@ export function createBatcher<Item, Answer>(
       leave = () => host.keepAlive(toldByOutcome.then(platformTurn))
     }
     // The runtime ends a request as hung that has nothing of its own to wait for.
-    const timer = startDeadline(rules.joinTimeoutMs, host.now, () => {
+    const passed = () => {
       leave()
       fail()
-    })
+    }
+    const timer = startDeadline(rules.joinTimeoutMs, host.now, passed, callAfter)
     const outcome = await promise
     timer.stop()
     return answerAt(outcome, index)
   }
 
-  function mayJoin(batch: Batch<Item, Answer>, size: number): boolean {
-    const age = host.now() - batch.openedAt
-    const fits = rules.size === undefined || batch.size + size <= rules.size.max
-    return fits && batch.items.length < rules.maxItems && age >= 0 && age < FRESH_MS
-  }
-
-  return (item) => {
+  return (item, callAfter) => {
     const size = rules.size?.of(item) ?? 0
-    return open !== undefined && mayJoin(open, size) ? join(open, item, size) : begin(item, size)
+    const batch = open && isFresh(open, host.now()) ? open : undefined
+    if (batch === undefined || !hasRoom(batch, size, rules)) return begin(item, size)
+    return join(batch, item, size, callAfter)
   }
 }
 
@@ -136,6 +131,20 @@ function newBatch<Item, Answer>(first: Item, size: number, openedAt: number): Ba
   return { openedAt, items: [first], size, outcome: promise, settle: resolve, told: [] }
 }
 
+/** Whether items may join it yet; after the clock was set back its age is negative. */
+function isFresh({ openedAt }: Pick<Batch<never, never>, 'openedAt'>, now: number): boolean {
+  return now >= openedAt && now - openedAt < FRESH_MS
+}
+
+function hasRoom(
+  batch: Pick<Batch<unknown, never>, 'items' | 'size'>,
+  size: number,
+  rules: Pick<BatchRules<never, never>, 'maxItems' | 'size'>,
+): boolean {
+  const fits = rules.size === undefined || batch.size + size <= rules.size.max
+  return fits && batch.items.length < rules.maxItems
+}
+
 function tellAll<Item, Answer>({ told }: Batch<Item, Answer>, outcome: Outcome<Answer>): void {
   for (const tell of told) tell(outcome)
 }
@@ -164,11 +173,3 @@ function failure({ timeoutError }: Pick<BatchRules<never, never>, 'timeoutError'
 
 /** Maximum age of a batch that items may join, ms: far longer than waiting for joiners takes. */
 const FRESH_MS = 100
-
-/** Turns of the microtask queue: more than any asynchronous function here takes from an event to the call that is shared. */
-const STEPS_OF_A_MOMENT = 16
-
-/** Resolves once all code that the current event has made ready to run has run. No other event is handled meanwhile. */
-export async function momentEnds(): Promise<void> {
-  for (let step = 0; step < STEPS_OF_A_MOMENT; step += 1) await Promise.resolve()
-}

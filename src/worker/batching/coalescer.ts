@@ -1,10 +1,16 @@
-import { createBatcher, momentEnds, type BatchDeps, type BatchRules } from './batcher.ts'
-import { startDeadline } from './deadline-timer.ts'
+import { createBatcher, type BatchDeps, type BatchRules } from './batcher.ts'
+import { startDeadline, type After } from './deadline-timer.ts'
+import { momentEnds } from './moment.ts'
 
 /**
  * Runs a piece of work together with that of other requests in the same group; resolves or rejects as the work itself does.
+ * `callAfter` measures how long the request waits.
  */
-export type Coalescer = (group: string, work: () => Promise<void>) => Promise<void>
+export type Coalescer = (
+  group: string,
+  work: () => Promise<void>,
+  callAfter?: After,
+) => Promise<void>
 
 type Work = () => Promise<void>
 type End = PromiseSettledResult<void>
@@ -18,10 +24,10 @@ type EndOrLater = End | { readonly status: 'later'; readonly end: Promise<End> }
  * many, and the calls made by the pieces are batched. The pieces must hold nothing that the runtime ties to their own
  * request (streams, bodies). The failure of one does not affect the others. Pieces that end in one moment wake their requests
  * together; one that takes longer keeps no other waiting. What a piece signs and stores shares a call only with what the other
- * pieces do in the same moment (`ofOneMoment`), so without the coalescer each settlement would be two calls by itself.
+ * pieces do in the same moment (`moment-batcher.ts`), so without the coalescer each settlement would be two calls by itself.
  */
 export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
-  const groups = new Map<string, (work: Work) => Promise<EndOrLater>>()
+  const groups = new Map<string, (work: Work, callAfter?: After) => Promise<EndOrLater>>()
 
   function batchesOf(group: string) {
     const known = groups.get(group)
@@ -34,8 +40,8 @@ export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
     return run
   }
 
-  return async (group, work) => {
-    const first = await batchesOf(group)(work)
+  return async (group, work, callAfter) => {
+    const first = await batchesOf(group)(work, callAfter)
     // The runtime rejects what requests wait for when it ends the one that does the work.
     const end = first.status === 'later' ? await first.end.catch(() => lost(rules)) : first
     if (end.status === 'rejected') throw end.reason
@@ -49,12 +55,14 @@ async function runTogether(
   rules: Rules,
 ): Promise<readonly EndOrLater[]> {
   const ended = new Map<Work, End>()
-  const running = works.map(async (work) => {
-    const end = await endOf(work)
-    ended.set(work, end)
-    return end
-  })
-  await Promise.race(running)
+  const { promise: firstEnded, resolve: noteFirst } = Promise.withResolvers<void>()
+  const running = works.map((work) =>
+    endOf(work, (end) => {
+      ended.set(work, end)
+      noteFirst()
+    }),
+  )
+  await firstEnded
   await momentEnds()
   if (ended.size < works.length) host.keepAlive(Promise.all(running))
   return works.map((work, index) => {
@@ -74,12 +82,17 @@ async function inTime(running: Promise<End>, { now }: BatchDeps, rules: Rules): 
   return end
 }
 
-async function endOf(work: Work): Promise<End> {
+const DONE: End = { status: 'fulfilled', value: undefined }
+
+async function endOf(work: Work, note: (end: End) => void): Promise<End> {
+  let end = DONE
   try {
-    return { status: 'fulfilled', value: await work() }
+    await work()
   } catch (reason) {
-    return { status: 'rejected', reason }
+    end = { status: 'rejected', reason }
   }
+  note(end)
+  return end
 }
 
 function lost({ timeoutError }: Rules): End {

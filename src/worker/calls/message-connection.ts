@@ -6,7 +6,8 @@ import {
   type CallHead,
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
-import { momentEnds, type BatchDeps } from '../batching/batcher.ts'
+import type { BatchDeps } from '../batching/batcher.ts'
+import { momentEnds } from '../batching/moment.ts'
 
 /** What this needs of a WebSocket. */
 export interface LinkSocket {

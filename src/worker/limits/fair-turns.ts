@@ -90,31 +90,31 @@ export class FairTurns {
    * Runs the first part of a request's work, unless its client leaves before its turn comes.
    * @throws ApiError made by `refusal` when it waited too long or too many are waiting, or by `left`
    */
-  async begin<Result>(
+  begin<Result>(
     turn: Turn & { readonly client: AbortSignal },
     deps: WaitDeps,
     work: Work<Result>,
   ): Promise<Result> {
     const { maxWaiting, maxWaitMs, refusal, left } = this.#limits
     const { cost, client } = turn
-    if (client.aborted) throw left()
+    if (client.aborted) return Promise.reject(left())
     const owner = this.#owners.seen(turn.owner, deps.now(), this.#time)
-    if (!this.#entersAtOnce(owner, cost, deps.now())) {
-      const place = owner.waiting.length
-      const until = { giveUpAt: deps.now() + maxWaitMs, client }
-      const entered = place < maxWaiting && (await this.#wait(owner, place, cost, deps, until))
-      if (!entered) throw client.aborted ? left() : refusal()
-    }
-    return await this.#run({ owner, cost }, deps, work)
+    const run = () => this.#run({ owner, cost }, deps, work)
+    if (this.#entersAtOnce(owner, cost, deps.now())) return run()
+    const refused = () => Promise.reject(client.aborted ? left() : refusal())
+    const place = owner.waiting.length
+    if (place >= maxWaiting) return refused()
+    const until = { giveUpAt: deps.now() + maxWaitMs, client }
+    const entering = this.#wait(owner, place, cost, deps, until)
+    return entering.then((entered) => (entered ? run() : refused()))
   }
 
   /** Runs the last part of a request's work: ahead of its owner's new requests, and never refused. */
-  async finish<Result>(turn: Turn, deps: WaitDeps, work: Work<Result>): Promise<Result> {
-    const owner = this.#owners.seen(turn.owner, deps.now(), this.#time)
-    if (!this.#entersAtOnce(owner, turn.cost, deps.now())) {
-      await this.#wait(owner, 0, turn.cost, deps, FOR_EVER)
-    }
-    return await this.#run({ owner, cost: turn.cost }, deps, work)
+  finish<Result>({ owner: name, cost }: Turn, deps: WaitDeps, work: Work<Result>): Promise<Result> {
+    const owner = this.#owners.seen(name, deps.now(), this.#time)
+    const run = () => this.#run({ owner, cost }, deps, work)
+    if (this.#entersAtOnce(owner, cost, deps.now())) return run()
+    return this.#wait(owner, 0, cost, deps, FOR_EVER).then(run)
   }
 
   /** Takes a turn where no other request waits and there is room. */

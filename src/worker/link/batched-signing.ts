@@ -1,5 +1,6 @@
 import type { ReceiptHead, SignRequest, SignResponse } from '../../protocol/link.ts'
-import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
+import type { BatchDeps } from '../batching/batcher.ts'
+import { createMomentBatcher } from '../batching/moment-batcher.ts'
 import { LinkUnavailable, type SignedReceipt, type UnsignedReceipt } from './link.ts'
 
 /** Receipts per call: the daemon signs this many within a few milliseconds. */
@@ -18,14 +19,10 @@ type Sign = (request: SignRequest) => Promise<SignResponse>
  * A call over the link costs the worker 125 to 140 us of CPU, a receipt in a shared call 30 to 50 us
  * (docs/performance.md, "What profiling found"). Without batching, a whole request costs 1.14 times the CPU at 16 and
  * at 64 connections ("What each batcher saves").
- * @param timeoutMs timeout of one call, ms
- * @param timeoutError makes the error of a receipt whose batch was not answered in time
  */
 export function batchedSigning(
   host: BatchDeps,
   sign: Sign,
-  timeoutMs: number,
-  timeoutError: () => Error,
 ): (receipt: UnsignedReceipt) => Promise<SignedReceipt> {
   const byProvider = new Map<string, (receipt: UnsignedReceipt) => Promise<Outcome>>()
 
@@ -33,13 +30,10 @@ export function batchedSigning(
     const known = byProvider.get(provider)
     if (known !== undefined) return known
     const heads = new LastHead()
-    const signBatched = createBatcher<UnsignedReceipt, Outcome>(host, {
+    // Settlements are coalesced before they are signed.
+    const signBatched = createMomentBatcher<UnsignedReceipt, Outcome>(host, {
       run: (receipts) => signAll(sign, heads, receipts),
       maxItems: MAX_RECEIPTS,
-      // Settlements are coalesced before they are signed.
-      ofOneMoment: true,
-      joinTimeoutMs: timeoutMs,
-      timeoutError,
     })
     byProvider.set(provider, signBatched)
     return signBatched

@@ -102,12 +102,7 @@ export class HttpLink implements Link {
     const fetchState = () => this.#json(LINK_PATHS.state, linkStateSchema)
     this.#daemonState = new DaemonState(fetchState, host, CALL_TIMEOUT_MS)
     this.#proofs = new DaemonState(() => this.providers(), host, CALL_TIMEOUT_MS)
-    this.sign = batchedSigning(
-      host,
-      (request) => this.#sign(request),
-      SIGN_TIMEOUT_MS,
-      () => this.#failure('unreachable'),
-    )
+    this.sign = batchedSigning(host, (request) => this.#sign(request))
   }
 
   state(): Promise<LinkState> {

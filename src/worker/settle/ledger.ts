@@ -111,7 +111,14 @@ const SLOW_MS = 5_000
  * Runs an idempotent operation again while the storage does not answer. An earlier attempt may have been committed although
  * its result was lost; the client has then been billed, so its answer must not be withheld.
  */
-export async function untilAnswered<Result>(
+export function untilAnswered<Result>(
+  operation: () => Promise<Result>,
+  retry: Retry,
+): Promise<Result> {
+  return retry.pausesMs.length === 0 ? operation() : repeated(operation, retry)
+}
+
+async function repeated<Result>(
   operation: () => Promise<Result>,
   { pausesMs, wait, now }: Retry,
 ): Promise<Result> {

@@ -1,4 +1,5 @@
 import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
+import { createMomentBatcher } from '../batching/moment-batcher.ts'
 import { rowsOf, type BatchOutcome, type BatchRows } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import { ledgerBehind, type LedgerCall, type LedgerOutcome } from './ledger-calls.ts'
@@ -104,7 +105,7 @@ function batchedLedger(
   const batched = createBatcher<LedgerCall, LedgerOutcome>(host, rules)
   if (atOnce === undefined) return ledgerBehind(batched)
   // Settlements are coalesced before they are stored, and most other operations need no call that they could join.
-  const settle = createBatcher<LedgerCall, LedgerOutcome>(host, { ...rules, ofOneMoment: true })
+  const settle = createMomentBatcher<LedgerCall, LedgerOutcome>(host, rules)
   return ledgerBehind((call) =>
     call.kind === 'settle' ? settle(call) : (atOnce(call) ?? batched(call)),
   )

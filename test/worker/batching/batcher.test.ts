@@ -60,7 +60,7 @@ describe('batched calls', () => {
       joinTimeoutMs: 1_000,
       timeoutError,
     })
-    expect(await Promise.all([1, 2, 3, 4, 5].map(ask))).toEqual([2, 4, 6, 8, 10])
+    expect(await Promise.all([1, 2, 3, 4, 5].map((item) => ask(item)))).toEqual([2, 4, 6, 8, 10])
     expect(calls).toEqual([[1, 2], [3, 4], [5]])
   })
 
@@ -73,7 +73,9 @@ describe('batched calls', () => {
       joinTimeoutMs: 1_000,
       timeoutError,
     })
-    expect(await Promise.all([1, 5, 2, 9, 3, 3].map(ask))).toEqual([2, 10, 4, 18, 6, 6])
+    expect(await Promise.all([1, 5, 2, 9, 3, 3].map((item) => ask(item)))).toEqual([
+      2, 10, 4, 18, 6, 6,
+    ])
     expect(new Set(calls)).toEqual(new Set([[1, 5], [2], [9], [3, 3]]))
   })
 
@@ -166,7 +168,7 @@ describe('batched calls', () => {
     const run = () => answers.promise
     const rules = { run, maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
     const ask = createBatcher<number, number>(HOST, rules)
-    const asked = Promise.all([1, 2, 3].map(ask))
+    const asked = Promise.all([1, 2, 3].map((item) => ask(item)))
     await vi.advanceTimersByTimeAsync(10)
     expect(vi.getTimerCount()).toBe(2)
     answers.resolve([1, 2, 3])
@@ -182,7 +184,7 @@ describe('batched calls', () => {
     const rules = { run: () => answers.promise, maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
     const host = { now: () => clock.now, keepAlive: () => {} }
     const ask = createBatcher<number, number>(host, rules)
-    const asked = Promise.all([1, 2].map(ask))
+    const asked = Promise.all([1, 2].map((item) => ask(item)))
     await vi.advanceTimersByTimeAsync(10)
     clock.now = 60_000
     await vi.advanceTimersByTimeAsync(1_000)

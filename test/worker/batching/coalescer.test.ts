@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
+import { createMomentBatcher } from '../../../src/worker/batching/moment-batcher.ts'
 
 const HOST = { now: () => 0, keepAlive: () => {} }
 const RULES = { maxItems: 10, joinTimeoutMs: 1_000, timeoutError: () => new Error('late') }
@@ -84,15 +85,13 @@ describe('work done together', () => {
   })
 
   it('makes its calls without a timer each', async () => {
-    const sign = createBatcher(HOST, {
+    const sign = createMomentBatcher(HOST, {
       ...RULES,
-      ofOneMoment: true,
       run: async (asks: readonly number[]) => asks,
     })
     const calls: (readonly number[])[] = []
-    const store = createBatcher(HOST, {
+    const store = createMomentBatcher(HOST, {
       ...RULES,
-      ofOneMoment: true,
       run: async (asks: readonly number[]) => {
         calls.push(asks)
         return asks
@@ -107,5 +106,16 @@ describe('work done together', () => {
     expect(vi.getTimerCount()).toBe(0)
     vi.useRealTimers()
     expect(calls).toEqual([[1, 2, 3]])
+  })
+
+  it('has its request measure the time that it waits for others', async () => {
+    const together = createCoalescer(HOST, RULES)
+    const times: number[] = []
+    const callAfter = (ms: number) => {
+      times.push(ms)
+      return { stop: () => void times.push(0) }
+    }
+    await Promise.all(['leads', 'joins'].map(() => together('a', async () => {}, callAfter)))
+    expect(times).toEqual([1_000, 0])
   })
 })

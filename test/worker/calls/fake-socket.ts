@@ -1,5 +1,5 @@
 import { readFrame, writeFrames, type LinkMessage } from '../../../src/protocol/link-messages.ts'
-import { momentEnds } from '../../../src/worker/batching/batcher.ts'
+import { momentEnds } from '../../../src/worker/batching/moment.ts'
 
 type Events = 'message' | 'close' | 'error'
 

@@ -32,7 +32,6 @@ function unsigned(id: string, provider = 'nova'): UnsignedReceipt {
 const headOf = (id: string) => ({ sha256: DIGEST, text: `head of ${id}`, evidence_refs: [id] })
 
 const refused = () => new LinkUnavailable('the enclave daemon refused', { failure: 'refused' })
-const late = () => new LinkUnavailable('late')
 
 /** A daemon that notes what it is asked, and refuses whole batches that hold a receipt named `bad`. */
 function daemon(failure: () => Error = refused) {
@@ -44,7 +43,7 @@ function daemon(failure: () => Error = refused) {
     const signed = ids.map((id, head) => ({ head, tail: `tail of ${id}`, sha256: DIGEST }))
     return { kid: 'k', heads: ids.map(headOf), receipts: signed }
   }
-  return { calls, sign: batchedSigning(HOST, sign, 1_000, late) }
+  return { calls, sign: batchedSigning(HOST, sign) }
 }
 
 const first = { sha256: '1'.repeat(64), text: 'the first head', evidence_refs: ['e1'] }
@@ -116,7 +115,7 @@ describe('batched signing', () => {
   it('tells the daemon the last head of a provider, whose text is not sent again', async () => {
     const calls: SignRequest[] = []
     const answers = [[first], [withoutText(first)], [withoutText(first), second], [first]]
-    const sign = batchedSigning(HOST, answering(answers, calls), 1_000, late)
+    const sign = batchedSigning(HOST, answering(answers, calls))
     const heads = []
     for (const ids of [['1'], ['2'], ['3', '4'], ['5']]) {
       // oxlint-disable-next-line no-await-in-loop -- one call after another
@@ -134,7 +133,7 @@ describe('batched signing', () => {
 
   it('tells each provider its own head', async () => {
     const calls: SignRequest[] = []
-    const sign = batchedSigning(HOST, answering([[first], [second]], calls), 1_000, late)
+    const sign = batchedSigning(HOST, answering([[first], [second]], calls))
     await sign(unsigned('1'))
     await sign(unsigned('2', 'vela'))
     expect(calls.map((call) => call.known_head)).toEqual([undefined, undefined])
@@ -142,7 +141,7 @@ describe('batched signing', () => {
 
   it('gives each of two calls at the same time the head that it told the daemon', async () => {
     const open: PromiseWithResolvers<SignResponse>[] = []
-    const sign = batchedSigning(HOST, () => opened(open), 1_000, late)
+    const sign = batchedSigning(HOST, () => opened(open))
     const before = sign(unsigned('1'))
     await expect.poll(() => open.length).toBe(1)
     open[0]?.resolve(signedUnder([first], 1))
@@ -159,7 +158,7 @@ describe('batched signing', () => {
 
   it('fails whole where the daemon leaves out the text of a head that it was not told', async () => {
     const answers = [[withoutText(first)], [first], [withoutText(second)]]
-    const sign = batchedSigning(HOST, answering(answers, []), 1_000, late)
+    const sign = batchedSigning(HOST, answering(answers, []))
     const tooLittle = 'internal error: the daemon signed too little'
     await expect(sign(unsigned('1'))).rejects.toThrow(tooLittle)
     await expect(sign(unsigned('2'))).resolves.toMatchObject({ head: first })
@@ -170,7 +169,7 @@ describe('batched signing', () => {
     ['a receipt', [], [headOf('1')]],
     ['its head', [{ head: 1, tail: 'tail', sha256: DIGEST }], [headOf('1')]],
   ])('fails whole where the daemon leaves out %s', async (_what, receipts, heads) => {
-    const sign = batchedSigning(HOST, async () => ({ kid: 'k', heads, receipts }), 1_000, late)
+    const sign = batchedSigning(HOST, async () => ({ kid: 'k', heads, receipts }))
     await expect(sign(unsigned('1'))).rejects.toThrow(
       'internal error: the daemon signed too little',
     )

@@ -6,7 +6,7 @@ import { createReceiptSigner } from '../../../src/enclave/sign/receipt-signer.ts
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { batchedSigning } from '../../../src/worker/link/batched-signing.ts'
-import { LinkUnavailable, type Link } from '../../../src/worker/link/link.ts'
+import type { Link } from '../../../src/worker/link/link.ts'
 import { receiptOf, receiptQuery } from '../../../src/worker/receipts/find.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import type { Exchange } from '../../../src/worker/settle/exchange.ts'
@@ -36,8 +36,7 @@ async function signing(): Promise<{ readonly sign: Link['sign']; readonly jwk: o
     routerHop: () => router,
     proveMessage: () => Promise.reject(new Error('no provider signs messages here')),
   })
-  const late = () => new LinkUnavailable('late')
-  return { sign: batchedSigning(HOST, signer, 30_000, late), jwk: key.jwk }
+  return { sign: batchedSigning(HOST, signer), jwk: key.jwk }
 }
 
 async function opened(change: Partial<SettleDeps> = {}) {
