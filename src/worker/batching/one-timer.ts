@@ -14,10 +14,10 @@ interface Alarm {
  * all of which are stopped long before they pass, and setting and clearing a timer of the platform for each costs more than
  * reading a small body. Here a limit that is stopped leaves the timer alone: it fires once for nothing, or ends with its request.
  *
- * Times that begin in one moment are counted by the platform's timer alone, whatever is done to the clock meanwhile. So is one
- * that begins later while a timer of some seconds runs that is sure to fire before it passes; how much of it has passed then
- * is read from the clock, but is never more than all that the timer ran. So where the clock is set between, it passes early or
- * late by at most that.
+ * Times that begin while the clock shows the same are counted by the platform's timer alone, whatever is done to the clock
+ * meanwhile. So is one that begins later, if a timer of some seconds runs that is sure to fire before it passes; how much of it
+ * has passed by then is read from the clock, but is never more than all that the timer ran. So where the clock is set between, it
+ * passes early or late by at most that.
  * @param now ms
  */
 export function oneTimer(now: () => number): After {
