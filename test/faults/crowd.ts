@@ -60,7 +60,10 @@ export async function openCrowdedWorld(
   options: WorldOptions,
 ): Promise<World> {
   const world = await openWorld([...routes, ...CROWD_ROUTES], options)
-  const crowd = await openCrowd(world)
+  const crowd = await openCrowd(world).catch(async (error: unknown) => {
+    await world.close()
+    throw error
+  })
   const close = async () => {
     try {
       await crowd.leave()
