@@ -142,10 +142,14 @@ export class MessageConnection {
     return promise
   }
 
-  /** Tells the other side that nobody awaits an answer any more, unless it is there. */
+  /** Tells the other side that nobody awaits an answer any more, unless it is there. A call that has not left yet never does. */
   #leave(id: number): boolean {
     if (this.#settled(id) === undefined) return false
-    this.#push({ kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) })
+    const leave = { kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) }
+    const unsent = this.#queue.findIndex((message) => message.id === id)
+    // Something stays in its place, by which it is seen that nothing is sent.
+    if (unsent >= 0) this.#queue[unsent] = leave
+    else this.#push(leave)
     return true
   }
 

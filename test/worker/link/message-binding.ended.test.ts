@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ConnectionEnded } from '../../../src/worker/calls/message-connection.ts'
+import { MESSAGE_KINDS } from '../../../src/protocol/link-messages.ts'
 import { settled } from '../calls/fake-socket.ts'
-import { CHAT, post, set, SIGN } from './message-daemon.ts'
+import { answer, CHAT, post, set, SIGN } from './message-daemon.ts'
 
 describe('the link with messages, when their connection ends', () => {
   it('asks once more over HTTP for what may be asked twice', async () => {
@@ -48,6 +49,24 @@ describe('the link with messages, when their connection ends', () => {
     socket.tell('close')
     controller.abort(new Error('too late'))
     await expect(signed).rejects.toThrow('too late')
+    expect(overHttp).toEqual([])
+  })
+
+  it('never sends a call that was given up before it left', async () => {
+    const { messages, overHttp, open } = set()
+    const socket = await open()
+    const controller = new AbortController()
+    const called = messages.fetch(CHAT, post({ signal: controller.signal }))
+    const other = messages.fetch(CHAT, post({ body: 'other' }))
+    controller.abort(new Error('the client left'))
+    await expect(called).rejects.toThrow('the client left')
+    await settled()
+    expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([
+      [MESSAGE_KINDS.leave, 1],
+      [MESSAGE_KINDS.call, 2],
+    ])
+    socket.reply(answer(2, 'hello'))
+    expect(await (await other).text()).toBe('hello')
     expect(overHttp).toEqual([])
   })
 })
