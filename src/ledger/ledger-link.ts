@@ -14,8 +14,15 @@ const LIMITS = {
 
 const NOTHING = new Uint8Array()
 
-/** Serves a ledger to the workers of this host (src/protocol/ledger-link.ts). */
-export function serveLedger(ledger: Ledger, link: LinkServerPlan): Promise<LinkServer> {
+/**
+ * Serves a ledger to the workers of this host (src/protocol/ledger-link.ts).
+ * @param process the id of this process; another one after each start
+ */
+export function serveLedger(
+  ledger: Ledger,
+  link: LinkServerPlan,
+  process: string,
+): Promise<LinkServer> {
   const calls = new Map<string, (body: Uint8Array) => Promise<LedgerAnswer>>([
     [LEDGER_PATHS.write, (body) => ledger.write(body)],
     [LEDGER_PATHS.operate, (body) => ledger.operate(body)],
@@ -23,7 +30,7 @@ export function serveLedger(ledger: Ledger, link: LinkServerPlan): Promise<LinkS
     [LEDGER_PATHS.lookUp, (body) => ledger.lookUp(body)],
     [LEDGER_PATHS.health, () => ledger.check().then(() => NOTHING)],
   ])
-  return startLedgerServer(link, LIMITS, async (path, body) => {
+  return startLedgerServer(link, { process, ...LIMITS }, async (path, body) => {
     const call = calls.get(path)
     if (call === undefined) return { status: 404, body: NOTHING }
     const answer = await call(body)

@@ -18,7 +18,9 @@ export interface LedgerReply {
 /** Answers a call. Where it rejects, the process must end. */
 export type AnswerCall = (path: string, body: Uint8Array) => Promise<LedgerReply>
 
-export interface LedgerServerLimits {
+export interface LedgerServerOptions {
+  /** The id of this process; another one after each start. */
+  readonly process: string
   /** Of a call over HTTP. */
   readonly maxBodyBytes: number
   /** Of the handshake of a connection, ms. */
@@ -31,10 +33,10 @@ const REFUSED: LedgerReply = { status: 400, body: NOTHING }
 /** Listens for the workers, and answers their calls, which come over HTTP or, where they are small, as messages. */
 export function startLedgerServer(
   link: LinkServerPlan,
-  { maxBodyBytes, handshakeMs }: LedgerServerLimits,
+  { process, maxBodyBytes, handshakeMs }: LedgerServerOptions,
   answer: AnswerCall,
 ): Promise<LinkServer> {
-  const waiting = new WaitingAnswers()
+  const waiting = new WaitingAnswers(process)
   return startLinkServer(
     link,
     (request, response) => void answerRequest({ request, response, maxBodyBytes, waiting, answer }),

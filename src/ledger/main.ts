@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { LEDGER_FILE, ledgerBootSchema, type FromLedger } from '../protocol/ledger-link.ts'
@@ -29,7 +30,7 @@ async function boot(received: unknown): Promise<number> {
   const other = others.map((name) => join(directory, name)).find((file) => existsSync(file))
   if (other !== undefined) throw new Error(`${other} is the ledger of another engine`)
   const ledger = await openLedger(join(directory, LEDGER_FILE), { now: Date.now, died: fail })
-  return (await serveLedger(ledger, link)).port
+  return (await serveLedger(ledger, link, randomUUID())).port
 }
 
 /** A half-working ledger serves nobody: the supervisor starts a new one. */

@@ -12,7 +12,7 @@ import { makeCertificatePair, type CertificatePair } from '../enclave/link-mater
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
-const LIMITS = { handshakeMs: 60_000, maxBodyBytes: MAX_BODY_BYTES }
+const OPTIONS = { process: 'a', handshakeMs: 60_000, maxBodyBytes: MAX_BODY_BYTES }
 
 const NOTHING = new Uint8Array()
 const LARGE = new Uint8Array(MAX_MESSAGE_BODY_BYTES + 1).fill(0x20)
@@ -30,7 +30,7 @@ beforeAll(async () => {
     makeCertificatePair('worker'),
     makeCertificatePair('worker'),
   ])
-  server = await startLedgerServer(plan(), LIMITS, async (path, body) => {
+  server = await startLedgerServer(plan(), OPTIONS, async (path, body) => {
     served += 1
     if (path === '/slow') return slow.promise
     if (path === '/large') return { status: 200, body: LARGE }
@@ -166,14 +166,14 @@ describe('the server of the ledger', () => {
     await client.closed
   })
 
-  it('keeps an answer that is larger than a message may be until it is fetched, once', async () => {
+  it('keeps an answer that is larger than a message may be until it is fetched, once, under an id that no other process gives', async () => {
     const client = await messages()
     client.send(callMessage(1, { path: '/large', headers: {} }))
     const { kind, head } = await client.next()
-    expect([kind, JSON.parse(head)]).toEqual([MESSAGE_KINDS.waiting, { waiting: '1' }])
-    const { status, text } = await callLink(link(), '/v1/waiting/1')
+    expect([kind, JSON.parse(head)]).toEqual([MESSAGE_KINDS.waiting, { waiting: 'a-1' }])
+    const { status, text } = await callLink(link(), '/v1/waiting/a-1')
     expect([status, text.length]).toEqual([200, MAX_MESSAGE_BODY_BYTES + 1])
-    expect(await callLink(link(), '/v1/waiting/1')).toMatchObject({ status: 404, text: '' })
+    expect(await callLink(link(), '/v1/waiting/a-1')).toMatchObject({ status: 404, text: '' })
     client.socket.close()
     await client.closed
   })
@@ -195,7 +195,7 @@ describe('the server of the ledger', () => {
     expect(await echoed()).toBe('on')
     slow.resolve({ status: 200, body: LARGE })
     expect(await echoed()).toBe('on')
-    expect(await callLink(link(), '/v1/waiting/2')).toMatchObject({ status: 404 })
+    expect(await callLink(link(), '/v1/waiting/a-2')).toMatchObject({ status: 404 })
     other.socket.close()
     await other.closed
   })
@@ -234,8 +234,8 @@ describe('the server of the ledger', () => {
   })
 
   it('ends a connection whose handshake takes too long', async () => {
-    const limits = { ...LIMITS, handshakeMs: 50 }
-    const impatient = await startLedgerServer(plan(), limits, async () => ({
+    const options = { ...OPTIONS, handshakeMs: 50 }
+    const impatient = await startLedgerServer(plan(), options, async () => ({
       status: 404,
       body: NOTHING,
     }))
