@@ -1,5 +1,6 @@
 import { createBatcher, type BatchDeps, type BatchRules } from './batcher.ts'
 import { startDeadline, type After } from './deadline-timer.ts'
+import { platformTurn } from './joiners.ts'
 import { momentEnds } from './moment.ts'
 
 /**
@@ -42,8 +43,7 @@ export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
 
   return async (group, work, callAfter) => {
     const first = await batchesOf(group)(work, callAfter)
-    // The runtime rejects what requests wait for when it ends the one that does the work.
-    const end = first.status === 'later' ? await first.end.catch(() => lost(rules)) : first
+    const end = first.status === 'later' ? await inTime(first.end, host, rules, callAfter) : first
     if (end.status === 'rejected') throw end.reason
   }
 }
@@ -69,15 +69,32 @@ async function runTogether(
     const end = ended.get(work)
     const later = running[index]
     if (end !== undefined || later === undefined) return end ?? lost(rules)
-    return { status: 'later', end: inTime(later, host, rules) }
+    return { status: 'later', end: later }
   })
 }
 
-/** The end of a piece, or a failure once its request has waited for as long as it may. */
-async function inTime(running: Promise<End>, { now }: BatchDeps, rules: Rules): Promise<End> {
-  const { promise: late, resolve } = Promise.withResolvers<End>()
-  const deadline = startDeadline(rules.joinTimeoutMs, now, () => resolve(lost(rules)))
-  const end = await Promise.race([running, late])
+/**
+ * The end of a piece that another request works at, or a failure once its own request has waited for as long as it may. It waits
+ * for a promise of its own: after one of another request, code that V8 has optimised goes on as that request, and the runtime
+ * then refuses it its own streams.
+ */
+async function inTime(
+  running: Promise<End>,
+  { now, keepAlive }: BatchDeps,
+  rules: Rules,
+  callAfter?: After,
+): Promise<End> {
+  const { promise, resolve } = Promise.withResolvers<End>()
+  const fail = () => resolve(lost(rules))
+  // The runtime rejects it when it ends the request that does the work.
+  const told = running.then(resolve, fail)
+  const passed = () => {
+    // The runtime writes a warning into the log, which is no JSON, where a request is told something after its end.
+    keepAlive(told.then(platformTurn))
+    fail()
+  }
+  const deadline = startDeadline(rules.joinTimeoutMs, now, passed, callAfter)
+  const end = await promise
   deadline.stop()
   return end
 }

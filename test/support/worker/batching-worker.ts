@@ -1,5 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
+import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
 
 /** Far longer than the test: only the runtime can tell those who joined that their leader is lost. */
 const JOIN_TIMEOUT_MS = 600_000
@@ -22,9 +23,23 @@ Object.assign(globalThis, {
   setTimeout: (work: () => void, ms: number) => (ms === 0 ? startTurn(work) : startTimer(work, ms)),
 })
 
+/** Work in steps, each of which comes some ms after the one before, and keeps the thread busy. */
+async function workInSteps(ms: number, busyMs: number): Promise<void> {
+  for (let step = 0; step < 3; step += 1) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    startTimer(() => {
+      resolve()
+      const end = Date.now() + busyMs
+      while (Date.now() < end);
+    }, ms / 3)
+    // oxlint-disable-next-line no-await-in-loop -- one step after another
+    await promise
+  }
+}
+
 /**
  * A worker with one batcher: `/leave` opens a batch and ends before it is sent, `/ask` asks, maybe several times; both at a time in
- * ms. `of`: how many requests share the call.
+ * ms. `of`: how many requests share the call. `/together` streams an answer once its work, done by one request for all, has ended.
  */
 function createWorker() {
   let now = 0
@@ -46,6 +61,18 @@ function createWorker() {
   // The leader's request is not kept alive, as if the runtime had ended it.
   const ask = batcherOf(JOIN_TIMEOUT_MS, () => {})
   const askBriefly = batcherOf(CALL_MS / 4, waitUntil)
+  const together = createCoalescer(
+    { now: () => now, keepAlive: waitUntil },
+    { maxItems: 20, joinTimeoutMs: JOIN_TIMEOUT_MS, timeoutError: () => new Error('lost') },
+  )
+  async function answerTogether(
+    writer: WritableStreamDefaultWriter,
+    { takes, busy }: { readonly takes: number; readonly busy: number },
+  ): Promise<void> {
+    await together('group', () => workInSteps(takes, busy))
+    await writer.write(new TextEncoder().encode('done'))
+    await writer.close()
+  }
   return {
     async fetch(request: Request): Promise<Response> {
       const { pathname, searchParams } = new URL(request.url)
@@ -59,6 +86,12 @@ function createWorker() {
       if (pathname === '/leave') {
         void ask('left')
         return new Response('gone')
+      }
+      if (pathname === '/together') {
+        const { readable, writable } = new IdentityTransformStream()
+        const [takes, busy] = ['takes', 'busy'].map((name) => Number(searchParams.get(name)))
+        waitUntil(answerTogether(writable.getWriter(), { takes: takes ?? 0, busy: busy ?? 0 }))
+        return new Response(readable)
       }
       if (pathname === '/ask-briefly') return new Response(await askBriefly('asked').catch(String))
       const times = Number(searchParams.get('times') ?? 1)
