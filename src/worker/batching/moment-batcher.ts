@@ -11,8 +11,9 @@ export type MomentRules<Item, Answer> = Omit<
 const MAX_MOMENT_MS = 100
 
 /**
- * Sends in one call what one request asks for in one moment. That request has a batch of other requests' work around it
- * (`coalescer.ts`), which keeps the time for all of it, so nothing here waits for others or measures time.
+ * Sends in one call what one request asks for in one moment. Usually that request has a batch of other requests' work around it
+ * (`coalescer.ts`), which keeps the time for all of it, so nothing here waits for others or measures time. A request without
+ * one (an operator settles what was quarantined) waits for nothing but the call that it makes itself.
  */
 export function createMomentBatcher<Item, Answer>(
   { now, keepAlive }: BatchDeps,

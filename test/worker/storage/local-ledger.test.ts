@@ -46,6 +46,16 @@ test('what was handed over is taken once, and not after its call has failed', as
   }
 })
 
+test('outcomes of a call that fails after the object added them are not told, since they may not be committed', async () => {
+  const local = new LocalLedger()
+  const refused = new Error('the disk refused the write')
+  const failing = local.handOver([releaseOf('a')], (ticket) => {
+    local.take(ticket).outcomes = [RELEASED]
+    return Promise.reject(refused)
+  })
+  await expect(failing).rejects.toBe(refused)
+})
+
 test('a call that ends without outcomes is an error, never an outcome', async () => {
   const unanswered = new LocalLedger().handOver([releaseOf('a')], async () => {})
   await expect(unanswered).rejects.toThrow(
