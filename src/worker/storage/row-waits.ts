@@ -1,3 +1,4 @@
+import { ownPromise } from '../batching/own-promise.ts'
 import type { OperationDeadline } from './operation-deadline.ts'
 
 /** How an operation of a customer whose row is locked is carried out. */
@@ -35,7 +36,7 @@ export class RowWaits {
       const ahead = this.#waiting.get(customerId)
       if (ahead === undefined) return this.#wait(customerId, waiter)
       // oxlint-disable no-await-in-loop -- after the wait the row may be locked again
-      if (!(await Promise.race([ahead, passed]))) continue
+      if (!(await Promise.race([ownPromise(ahead), passed]))) continue
       const result = await waiter.tryAgain()
       // oxlint-enable no-await-in-loop
       if (result !== undefined) return result
