@@ -11,8 +11,8 @@ export interface Gathering {
   whole(body: Buffer): void
   /** Nothing comes after this part, and the answer is not whole. */
   brokenOff(part: Buffer): void
-  /** It is larger or slower than the limits: the parts that came of it, and all that comes is not taken here any more. */
-  tooMuch(parts: readonly Buffer[]): void
+  /** It is larger or slower than the limits, if there are any: the parts that came of it; all that comes is not taken here any more. */
+  tooMuch?(parts: readonly Buffer[]): void
 }
 
 /**
@@ -29,7 +29,7 @@ export function gather(answer: AnswerBody, told: Gathering, limits?: GatherLimit
     clearTimeout(timer)
     tell()
   }
-  const giveUp = () => end(() => told.tooMuch(parts))
+  const giveUp = () => end(() => told.tooMuch?.(parts.splice(0)))
   const timer = limits && setTimeout(giveUp, limits.ms)
   answer.on('data', (part) => {
     if (isOver) return
@@ -42,7 +42,7 @@ export function gather(answer: AnswerBody, told: Gathering, limits?: GatherLimit
 }
 
 /** One buffer of all parts, which is the part itself where there is one. */
-export function joined(parts: readonly Buffer[]): Buffer {
+function joined(parts: readonly Buffer[]): Buffer {
   const [first] = parts
   return parts.length === 1 && first !== undefined ? first : Buffer.concat(parts)
 }
