@@ -4,7 +4,7 @@ import { AnswerOpening } from './answer-opening.ts'
 /**
  * How many chunks a second are relayed. A worker spends about 70 us on each that it reads, whatever its size, and
  * everything between provider and client as much on one that is moved unread, so more of them would fall behind: see
- * docs/performance.md, "Chunks that are joined".
+ * docs/performance-findings.md, "Chunks that are joined".
  */
 const CHUNKS_PER_SECOND = 6_000
 

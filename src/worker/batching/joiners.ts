@@ -29,7 +29,7 @@ const MAX_WAIT_MS = 20
  * Waits while other requests join a call: until so many turns of the event loop in a row have brought nobody as the number of
  * open requests asks for, or all of them have joined. While the worker is busy, a turn takes as long as what it has to do, so a
  * call waits for what is about to join it; while it is idle, some turns take less than a tenth of a millisecond. A time would make
- * calls wait also where nobody comes (docs/performance.md, "How long a shared call waits").
+ * calls wait also where nobody comes (docs/performance-findings.md, "How long a shared call waits").
  * @param nextTurn resolves once the events that are ready now have run
  */
 export async function waitForJoiners(

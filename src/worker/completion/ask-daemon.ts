@@ -4,8 +4,8 @@ import type { PlannedAttempt } from '../routing/plan.ts'
 
 /**
  * With more open requests than this, streams that come through the daemon let it take its turn first. A choice between one stream at
- * a time, which the question would delay, and 512 that begin at once, which overran it without (docs/performance.md, "First
- * delta"); numbers in between were not measured.
+ * a time, which the question would delay, and 512 that begin at once, which overran it without
+ * (docs/performance-findings.md, "First delta"); numbers in between were not measured.
  */
 const CROWD = 16
 

@@ -17,7 +17,7 @@ type Sign = (request: SignRequest) => Promise<SignResponse>
  * The head of a provider's receipts is the same for minutes or hours, so the last one is kept and not sent again.
  *
  * A call over the link costs the worker 125 to 140 us of CPU, a receipt in a shared call 30 to 50 us
- * (docs/performance.md, "What profiling found"). Without batching, a whole request costs 1.14 times the CPU at 16 and
+ * (docs/performance-findings.md, "Shared calls"). Without batching, a whole request costs 1.14 times the CPU at 16 and
  * at 64 connections ("What each batcher saves").
  */
 export function batchedSigning(

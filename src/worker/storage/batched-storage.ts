@@ -40,7 +40,7 @@ const RULES = {
 
 /**
  * A storage whose writes of one moment share a call and a transaction. Without the batcher, a request costs 1.25 times
- * the CPU at 16 connections and 1.61 times at 64 (docs/performance.md, "What each batcher saves").
+ * the CPU at 16 connections and 1.61 times at 64 (docs/performance-findings.md, "What each batcher saves").
  *
  * Batches that only read are sent alone: they need no commit, their results may be large, and a slow or failing one
  * must not affect the writes of others.

@@ -22,7 +22,7 @@ const OBJECT = 'ledger'
 /**
  * One object, and so one SQLite file, for everything. Batches of requests that arrive together reach it in one call and
  * are committed in one transaction: with a file for each customer, every request would wait for the disk twice, on the
- * one thread that serves all of them (docs/performance.md, "What profiling found").
+ * one thread that serves all of them (docs/performance-findings.md, "One file, and no savepoints").
  * @param local the way to the object's ledger in this isolate, where the object is in it
  */
 export function durableObjectStorage(

@@ -23,7 +23,7 @@ const asItIs: WindowShape = (ms) => ms
 
 /**
  * The time in which each stream that a program relays may write one chunk: as long as all active ones take for one each. It
- * is zero while there are few. See docs/performance.md, "Chunks that are joined".
+ * is zero while there are few (docs/performance-findings.md, "Chunks that are joined").
  */
 export class JoinWindow {
   /** Ms. */
