@@ -2,9 +2,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { BATCHERS } from '../../../scripts/bench/batchers.ts'
 import { COMPARISON } from '../../../scripts/bench/comparison.ts'
 import { GROWTH } from '../../../scripts/bench/growth.ts'
 import { figuresOf, showReport, withBlock } from '../../../scripts/bench/page.ts'
+import { WORKERS } from '../../../scripts/bench/workers.ts'
+import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
 import { report, system, windowWith } from './reports.ts'
 
 let folder: string
@@ -39,6 +42,14 @@ describe('the page of the benchmark', () => {
     expect(() => withBlock('no marks', 'a', 'new')).toThrow('the page has no <!-- bench:a -->')
     expect(() => withBlock('<!-- bench:a -->', 'a', 'new')).toThrow('<!-- /bench:a -->')
   })
+
+  it.each([COMPARISON, GROWTH, WORKERS, BATCHERS])(
+    'has a place for the report "$name"',
+    ({ name }) => {
+      const page = readFileSync(join(PROJECT_DIR, 'docs/performance.md'), 'utf8')
+      expect(withBlock(page, name, 'new')).toContain(`<!-- bench:${name} -->\n\nnew\n\n`)
+    },
+  )
 
   it('says when, where and how the figures were taken', () => {
     expect(figuresOf(MEASURED, [])).toBe(
