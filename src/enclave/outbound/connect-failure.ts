@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { networkInterfaces } from 'node:os'
+import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 
 /**
@@ -60,17 +60,26 @@ function hasNoWay({ code, address }: ConnectError, ownAddresses: OwnAddresses): 
   return typeof address === 'string' && !canReachFromHere(address, ownAddresses)
 }
 
-/** Whether this machine has an address to connect from: of the same family, and for any other machine not of its loopback. */
+/** Whether this machine has an address to connect from: of the same family, and one that leads there. */
 function canReachFromHere(address: string, ownAddresses: OwnAddresses): boolean {
   const family = `IPv${isIP(address)}`
   try {
     const own = Object.values(ownAddresses()).flatMap((addresses = []) => addresses)
-    return own.some((one) => one.family === family && (!one.internal || isLoopbackHost(address)))
+    return own.some((one) => one.family === family && leadsTo(one, address))
   } catch {
     // Its addresses cannot be read without a descriptor.
     return true
   }
 }
+
+/** From the loopback there is no way to another machine, and from a link-local address of IPv6 none but to those of the same link. */
+function leadsTo({ internal, address: from }: NetworkInterfaceInfo, address: string): boolean {
+  if (internal) return isLoopbackHost(address)
+  return !LINK_LOCAL.test(from) || LINK_LOCAL.test(address)
+}
+
+/** `fe80::/10`; every interface has such an address where IPv6 is not turned off. */
+const LINK_LOCAL = /^fe[89ab][\da-f]:/i
 
 /** A name that could not be looked up for want of a descriptor fails with other codes, so one is opened to see. */
 function isExhausted({ code, syscall }: ConnectError): boolean {

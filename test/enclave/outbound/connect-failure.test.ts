@@ -43,6 +43,7 @@ describe('a connection that was not established', () => {
     })
     const V4 = of('IPv4', false, '192.0.2.2')
     const V6 = of('IPv6', false, '2001:db8::2')
+    const LINK_LOCAL = of('IPv6', false, 'fe80::5054:ff:fe12:3456')
     const LOOPBACKS = [of('IPv4', true, '127.0.0.1'), of('IPv6', true, '::1')]
     const unavailable = (address: string) =>
       Object.assign(failed('EADDRNOTAVAIL'), { address, port: 443 })
@@ -56,6 +57,14 @@ describe('a connection that was not established', () => {
       ['unreachable', 'IPv6, of which it has only its loopback', '2001:db8::1', [V4, ...LOOPBACKS]],
       ['unreachable', 'IPv4, of which it has only its loopback', '192.0.2.1', [V6, ...LOOPBACKS]],
       ['unreachable', 'its own loopback, which it does not have', '::1', [V4]],
+      [
+        'unreachable',
+        'IPv6, of which it has only link-local ones',
+        '2001:db8::1',
+        [V4, LINK_LOCAL],
+      ],
+      ['exhausted', 'its own link, on which it has one', 'fe80::1%eth0', [V4, LINK_LOCAL]],
+      ['exhausted', 'IPv6, of which it has another one', '2001:db8::1', [LINK_LOCAL, V6]],
       ['exhausted', 'IPv6, of which the machine has an address', '2001:db8::1', [V6]],
       ['exhausted', 'IPv4, of which the machine has an address', '192.0.2.1', [V4, V6]],
       ['exhausted', 'its own loopback, which it has', '127.0.0.1', LOOPBACKS],
