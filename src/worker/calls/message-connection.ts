@@ -8,6 +8,8 @@ import {
 } from '../../protocol/link-messages.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { momentEnds } from '../batching/moment.ts'
+import { LATE_MS, Outbox } from './outbox.ts'
+import { Watch } from './watch.ts'
 
 /** What this needs of a WebSocket. */
 export interface LinkSocket {
@@ -34,16 +36,16 @@ export type Reply = Pick<LinkMessage, 'kind' | 'head' | 'body'>
 /** The bytes of calls that are not answered, at most. */
 const MAX_OPEN_BYTES = 16 * 1024 * 1024
 
-/** Where a message was not sent for this long, no more are added, ms. */
-const STILL_MS = 250
+/** Seen to be late for this long, the request that owns the connection is not waited for: what it has not sent is made in another way, ms. */
+const GIVE_BACK_MS = 250
 
-/** Seen to stand still for this long, the request that owns the connection counts as lost, ms. */
+/** Seen to be late for this long, it counts as lost, and so do the answers to what it has sent, ms. */
 const LOST_MS = 10_000
 
 /** Longer than any request may take for a whole answer. Requests that the runtime ended in the middle of a call never end it, ms. */
 const MAX_CALL_MS = 7_200_000
 
-/** The connection ended before the answer was there. */
+/** The connection ended before the answer was there, or never sent the call. */
 export class ConnectionEnded extends Error {
   /** Whether the call may have left before that. */
   readonly wasSent: boolean
@@ -68,17 +70,18 @@ interface Waiting {
  * A connection over which many requests make their small calls. The runtime lets no request use a connection of another one. So it
  * belongs to the request that opened it, which is kept alive for it, and takes the calls of the others from a list; what one moment brings
  * leaves as one frame. Each call waits for a promise of its own request. When the connection ends, all its calls fail.
+ *
+ * The runtime tells nobody when it ends the request that owns the connection. That is seen by what is not sent: no call is added
+ * to it, and those that wait for it fail within a second as never sent, so that they can be made in another way.
  */
 export class MessageConnection {
   readonly #host: BatchDeps
   readonly #ended: (calls: number) => void
   readonly #waiting = new Map<number, Waiting>()
+  readonly #outbox: Outbox
+  /** Until everything is sent: no other call may come that would notice that nothing is. */
+  readonly #watch: Watch
   #state: State = 'opening'
-  #queue: LinkMessage[] = []
-  /** Since when its request has something to do: to open it, or to send. */
-  #dueSince: number
-  /** When it was first seen that this took long. */
-  #stillSince: number | undefined
   #openBytes = 0
   #lastId = 0
   #wake: (() => void) | undefined
@@ -87,7 +90,11 @@ export class MessageConnection {
   constructor(host: BatchDeps, ended: (calls: number) => void) {
     this.#host = host
     this.#ended = ended
-    this.#dueSince = host.now()
+    this.#outbox = new Outbox(host.now)
+    this.#watch = new Watch(host, LATE_MS, () => {
+      this.#standsStill()
+      return !this.#outbox.isEmpty
+    })
   }
 
   get state(): State {
@@ -128,6 +135,7 @@ export class MessageConnection {
    * @throws ConnectionEnded when that happens before the answer is there; the signal's reason when it aborts
    */
   call({ head, body }: SmallCall, signal: AbortSignal | null | undefined): Promise<Reply> {
+    if (this.#state === 'ended') return Promise.reject(new ConnectionEnded(false))
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     const id = this.#nextId()
     const message = { kind: MESSAGE_KINDS.call, id, head: JSON.stringify(head), body }
@@ -136,31 +144,35 @@ export class MessageConnection {
     this.#waiting.set(id, { bytes, since: this.#host.now(), resolve, reject })
     this.#openBytes += bytes
     this.#push(message)
-    signal?.addEventListener('abort', () => {
-      if (this.#leave(id)) reject(signal.reason)
-    })
+    signal?.addEventListener('abort', () => this.#leave(id)?.reject(signal.reason))
     return promise
   }
 
-  /** Tells the other side that nobody awaits an answer any more, unless it is there. A call that has not left yet never does. */
-  #leave(id: number): boolean {
-    if (this.#settled(id) === undefined) return false
+  /**
+   * Tells the other side that nobody awaits an answer any more, unless it is there. A call that has not left yet never does.
+   * @returns who waited for it
+   */
+  #leave(id: number): Waiting | undefined {
+    const waiting = this.#settled(id)
+    if (waiting === undefined) return undefined
     const leave = { kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) }
-    const unsent = this.#queue.findIndex((message) => message.id === id)
     // Something stays in its place, by which it is seen that nothing is sent.
-    if (unsent >= 0) this.#queue[unsent] = leave
-    else this.#push(leave)
+    if (!this.#outbox.replace(id, leave)) this.#push(leave)
+    return waiting
+  }
+
+  /** Whether the request that owns the connection is late. What it has not sent is not left to it for long. */
+  #standsStill(): boolean {
+    if (this.#state === 'open' && this.#outbox.isEmpty) return false
+    const lateMs = this.#outbox.seenLateMs()
+    if (lateMs === undefined) return false
+    if (lateMs >= LOST_MS) this.#end()
+    else if (lateMs >= GIVE_BACK_MS) this.#giveBackUnsent()
     return true
   }
 
-  /** Whether the request that owns the connection is late. That is counted from when it was first seen: after a pause of the machine it may not have had its turn yet. */
-  #standsStill(): boolean {
-    if (this.#state === 'open' && this.#queue.length === 0) return false
-    const now = this.#host.now()
-    if (Math.abs(now - this.#dueSince) <= STILL_MS) return false
-    this.#stillSince ??= now
-    if (Math.abs(now - this.#stillSince) >= LOST_MS) this.#end()
-    return true
+  #giveBackUnsent(): void {
+    for (const id of this.#outbox.ids()) this.#leave(id)?.reject(new ConnectionEnded(false))
   }
 
   #forgetOldest(): void {
@@ -178,11 +190,10 @@ export class MessageConnection {
 
   #push(message: LinkMessage): void {
     if (this.#state === 'ended') return
-    if (this.#queue.push(message) > 1) return
-    this.#dueSince = this.#host.now()
-    this.#stillSince = undefined
+    if (!this.#outbox.push(message)) return
     this.#wake?.()
     this.#wake = undefined
+    this.#watch.begin()
   }
 
   /** TypeScript takes the state for what it was before the wait. */
@@ -191,7 +202,7 @@ export class MessageConnection {
   }
 
   async #somethingToSend(): Promise<void> {
-    if (this.#queue.length === 0) {
+    if (this.#outbox.isEmpty) {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#wake = resolve
       await promise
@@ -200,9 +211,7 @@ export class MessageConnection {
   }
 
   #send(socket: LinkSocket): void {
-    const messages = this.#queue
-    this.#queue = []
-    for (const frame of writeFrames(messages)) socket.send(frame)
+    for (const frame of writeFrames(this.#outbox.takeAll())) socket.send(frame)
   }
 
   #take(data: unknown, socket: LinkSocket): void {
@@ -232,8 +241,7 @@ export class MessageConnection {
     if (this.#state === 'ended') return
     if (this.#state === 'open') this.#ended(this.#waiting.size)
     this.#state = 'ended'
-    const unsent = new Set(this.#queue.map(({ id }) => id))
-    this.#queue = []
+    const unsent = new Set(this.#outbox.takeAll().map(({ id }) => id))
     this.#wake?.()
     for (const [id, { reject }] of this.#waiting) reject(new ConnectionEnded(!unsent.has(id)))
     this.#waiting.clear()

@@ -52,6 +52,20 @@ describe('the link with messages, when their connection ends', () => {
     expect(overHttp).toEqual([])
   })
 
+  it('makes over HTTP what the request that owns the connection has not sent for half a second', async () => {
+    const { messages, overHttp, clock, ended, open } = set()
+    const socket = await open()
+    const first = messages.fetch(CHAT, post({ body: 'first' }))
+    for (let call = 0; call < 2; call += 1) {
+      clock.now += 250
+      void messages.fetch(CHAT, post())
+    }
+    expect(await (await first).text()).toBe('/v1/egress/nova/chat')
+    await settled()
+    expect([overHttp.length, ended]).toEqual([3, []])
+    expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([[MESSAGE_KINDS.leave, 1]])
+  })
+
   it('never sends a call that was given up before it left', async () => {
     const { messages, overHttp, open } = set()
     const socket = await open()

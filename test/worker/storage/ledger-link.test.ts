@@ -129,6 +129,19 @@ describe('the link to the ledger process', () => {
     expect([await call, socket.sent, overHttp]).toEqual([[OPERATE], [], [`POST ${OPERATE}`]])
   })
 
+  it('makes over HTTP what the request that owns the connection has not sent for half a second', async () => {
+    const { operate, open, overHttp, ended, clock } = set()
+    const socket = await open()
+    const call = operate()
+    for (let other = 0; other < 2; other += 1) {
+      clock.now += 250
+      void operate()
+    }
+    expect([await call, overHttp.length, ended]).toEqual([[OPERATE], 3, []])
+    await settled()
+    expect(socket.sent.map(({ kind }) => kind)).toEqual([MESSAGE_KINDS.leave])
+  })
+
   it('fails the calls of a connection that ends, tells how many, and makes the next ones over HTTP', async () => {
     const { operate, open, overHttp, ended, sockets, clock } = set()
     const socket = await open()

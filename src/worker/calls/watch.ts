@@ -1,0 +1,40 @@
+import type { BatchDeps } from '../batching/batcher.ts'
+import { after } from '../batching/deadline-timer.ts'
+
+/**
+ * Has the current request look at something from time to time for as long as there is anything to look after, which keeps that
+ * request alive. Where it is lost all the same, another one takes its place.
+ */
+export class Watch {
+  readonly #host: BatchDeps
+  readonly #everyMs: number
+  readonly #look: () => boolean
+  #lookedAt = Number.NEGATIVE_INFINITY
+
+  /** @param look says whether to look again */
+  constructor(host: BatchDeps, everyMs: number, look: () => boolean) {
+    this.#host = host
+    this.#everyMs = everyMs
+    this.#look = look
+  }
+
+  /** Begins, unless a request does so already. */
+  begin(): void {
+    const age = Math.abs(this.#host.now() - this.#lookedAt)
+    if (age > 2 * this.#everyMs) this.#host.keepAlive(this.#untilOver())
+  }
+
+  #untilOver(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const wait = () => {
+      this.#lookedAt = this.#host.now()
+      after(this.#everyMs, () => {
+        if (this.#look()) return wait()
+        this.#lookedAt = Number.NEGATIVE_INFINITY
+        return resolve()
+      })
+    }
+    wait()
+    return promise
+  }
+}
