@@ -12,7 +12,9 @@ interface AnswerEvents {
 /** A provider's answer that is not read before it is released. What comes in spite of that is kept and reported then. */
 export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody {
   readonly #answer: ProviderAnswer
-  #kept: (() => void)[] | undefined
+  readonly #kept: (() => void)[]
+  #isReleased = false
+  #rests = false
   #ended = false
 
   /** @param begun what was reported of it already */
@@ -38,29 +40,38 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
     return this.#ended
   }
 
-  /** Reports what was kept, and from then on everything as it comes. */
+  /** Reports what was kept, unless it is paused meanwhile, and from then on everything as it comes. */
   release(): void {
-    const kept = this.#kept ?? []
-    this.#kept = undefined
-    for (const report of kept) report()
-    // Only then: what it has received is reported before this returns.
-    this.#answer.resume()
+    this.#isReleased = true
+    if (!this.#rests) this.#goOn()
   }
 
   pause(): void {
+    this.#rests = true
     this.#answer.pause()
   }
 
   resume(): void {
-    this.#answer.resume()
+    this.#rests = false
+    if (this.#isReleased) this.#goOn()
   }
 
   destroy(): void {
+    this.#kept.length = 0
     this.#answer.destroy()
   }
 
+  #goOn(): void {
+    while (!this.#rests) {
+      const report = this.#kept.shift()
+      // Only then: what it has received is reported before this returns.
+      if (report === undefined) return this.#answer.resume()
+      report()
+    }
+  }
+
   #report(report: () => void): void {
-    if (this.#kept === undefined) report()
+    if (this.#isReleased && this.#kept.length === 0) report()
     else this.#kept.push(report)
   }
 
