@@ -1,4 +1,4 @@
-/** For unfinished events of all streams together, beyond what each may hold, bytes. */
+/** For unfinished events of all streams together, beyond what each may hold, and for answers that are gathered, bytes. */
 const TOTAL_BYTES = 256 * 1024 * 1024
 
 /** What one stream has taken. */
@@ -18,7 +18,7 @@ export function countersFor(threads: number): TakenByThread {
 }
 
 /**
- * The memory that large events of many streams share, in all threads together. In each thread an owner holds at most as
+ * The memory that large events of many streams and small answers share, in all threads together. In each thread an owner holds at most as
  * much as is still free in all of them, so that something is always left for the next one.
  */
 export class EventMemory {
@@ -55,6 +55,11 @@ export class EventMemory {
         taken = 0
       },
     }
+  }
+
+  /** For a whole answer of a provider, whose customer is not known here. */
+  forAnswer(provider: string): StreamMemory {
+    return this.forStream(`answers of ${provider}`)
   }
 
   #heldBy(owner: string): number {

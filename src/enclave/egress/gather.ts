@@ -1,4 +1,5 @@
 import type { AnswerBody } from './answer-body.ts'
+import type { StreamMemory } from './event-memory.ts'
 
 /** What may be gathered of an answer that does not say how long it is. */
 export interface GatherLimits {
@@ -6,20 +7,31 @@ export interface GatherLimits {
   readonly ms: number
 }
 
+/** What came of an answer that is not gathered any more. Whoever passes it on gives the memory back then. */
+export interface Begun {
+  readonly parts: readonly Buffer[]
+  readonly memory: StreamMemory
+}
+
 /** Told once what became of an answer. */
 export interface Gathering {
   whole(body: Buffer): void
   /** Nothing comes after this part, and the answer is not whole. */
   brokenOff(part: Buffer): void
-  /** It is larger or slower than the limits, if there are any: the parts that came of it; all that comes is not taken here any more. */
-  tooMuch?(parts: readonly Buffer[]): void
+  /** It is larger or slower than the limits, if there are any, or no memory is left: what comes is not taken here any more. */
+  tooMuch(begun: Begun): void
 }
 
 /**
- * Gathers the body of an answer.
+ * Gathers the body of an answer, in memory that is counted from its first byte until it is told.
  * @param limits for an answer of any length
  */
-export function gather(answer: AnswerBody, told: Gathering, limits?: GatherLimits): void {
+export function gather(
+  answer: AnswerBody,
+  told: Gathering,
+  memory: StreamMemory,
+  limits?: GatherLimits,
+): void {
   const parts: Buffer[] = []
   let length = 0
   let isOver = false
@@ -29,16 +41,35 @@ export function gather(answer: AnswerBody, told: Gathering, limits?: GatherLimit
     clearTimeout(timer)
     tell()
   }
-  const giveUp = () => end(() => told.tooMuch?.(parts.splice(0)))
+  const endGathered = (tell: () => void) =>
+    end(() => {
+      try {
+        tell()
+      } finally {
+        memory.giveBack()
+      }
+    })
+  const giveUp = () => end(() => told.tooMuch({ parts: parts.splice(0), memory }))
   const timer = limits && setTimeout(giveUp, limits.ms)
   answer.on('data', (part) => {
     if (isOver) return
     parts.push(part)
     length += part.length
-    if (limits !== undefined && length > limits.bytes) giveUp()
+    const isLeft = takes(memory, part.length)
+    if (!isLeft || (limits !== undefined && length > limits.bytes)) giveUp()
   })
-  answer.once('end', () => end(() => told.whole(joined(parts))))
-  answer.once('close', () => end(() => told.brokenOff(joined(parts))))
+  answer.once('end', () => endGathered(() => told.whole(joined(parts))))
+  answer.once('close', () => endGathered(() => told.brokenOff(joined(parts))))
+}
+
+/** Takes so much memory if it is there. */
+function takes(memory: StreamMemory, bytes: number): boolean {
+  try {
+    memory.take(bytes)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** One buffer of all parts, which is the part itself where there is one. */

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { AnswerBody } from './answer-body.ts'
+import type { Begun } from './gather.ts'
 import type { HeaderValues } from './headers.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 
@@ -13,15 +14,18 @@ interface AnswerEvents {
 export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody {
   readonly #answer: ProviderAnswer
   readonly #kept: (() => void)[]
+  /** What was reported already counts in it until it is reported again. */
+  readonly #memory: Begun['memory'] | undefined
   #isReleased = false
   #rests = false
   #ended = false
 
   /** @param begun what was reported of it already */
-  constructor(answer: ProviderAnswer, begun: readonly Buffer[]) {
+  constructor(answer: ProviderAnswer, begun?: Begun) {
     super()
     this.#answer = answer
-    this.#kept = begun.map((bytes) => () => this.emit('data', bytes))
+    this.#memory = begun?.memory
+    this.#kept = (begun?.parts ?? []).map((bytes) => () => this.emit('data', bytes))
     answer.pause()
     answer.on('data', (bytes) => this.#report(() => this.emit('data', bytes)))
     answer.once('end', () => this.#report(() => this.#end()))
@@ -58,16 +62,22 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
 
   destroy(): void {
     this.#kept.length = 0
+    this.#memory?.giveBack()
     this.#answer.destroy()
   }
 
   #goOn(): void {
     while (!this.#rests) {
       const report = this.#kept.shift()
-      // Only then: what it has received is reported before this returns.
-      if (report === undefined) return this.#answer.resume()
+      if (report === undefined) return this.#readOn()
       report()
     }
+  }
+
+  #readOn(): void {
+    this.#memory?.giveBack()
+    // Only now: what it has received is reported before this returns.
+    this.#answer.resume()
   }
 
   #report(report: () => void): void {

@@ -28,7 +28,7 @@ export interface EgressDeps {
   readonly connectMs: () => number
   /** Joins chunks of event streams. */
   readonly joiner: ChunkJoiner
-  /** For events of streams whose chunks are written here; memory of its own unless it is shared. */
+  /** For events of streams whose chunks are written here, and for small answers; memory of its own unless it is shared. */
   readonly memory?: EventMemory
   /** How many streams whose chunks are written here may be open or wait for their worker to ask for their record. */
   readonly maxStreams: number
@@ -133,7 +133,8 @@ async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<v
   const open = await openPinned(channel, deps)
   if (caller.hasLeft) return open.pool.release(open.connection)
   if (constraints !== undefined) requireConstraints(constraints, open)
-  await relayMessage({ ...call, open, waiting: deps.waiting })
+  const { waiting, memory } = deps
+  await relayMessage({ ...call, open, waiting, memory })
 }
 
 /** @throws LinkError for a malformed header */

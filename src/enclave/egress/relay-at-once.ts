@@ -1,18 +1,34 @@
 import type { ServerResponse } from 'node:http'
 import type { AnswerBody } from './answer-body.ts'
-import { gather } from './gather.ts'
+import type { StreamMemory } from './event-memory.ts'
+import { gather, type Begun } from './gather.ts'
+import { relayStream } from './relay-stream.ts'
 
-/** Relays a small answer whose head is written but not sent. One that is cut off destroys the response, after what came. */
-export function relayAtOnce(answer: AnswerBody, response: ServerResponse): void {
+/**
+ * Relays a small answer whose head is written but not sent. One that is cut off destroys the response, after what came. Where no
+ * memory is left to gather it, it is passed on as it comes.
+ */
+export function relayAtOnce(
+  answer: AnswerBody,
+  response: ServerResponse,
+  memory: StreamMemory,
+): void {
   response.once('close', () => answer.destroy())
   // A response that is closed already reports that by itself.
   response.on('error', () => {})
-  gather(answer, {
-    whole: (body) => response.end(body),
-    brokenOff: (part) => {
+  const told = {
+    whole: (body: Buffer) => response.end(body),
+    brokenOff: (part: Buffer) => {
       if (response.destroyed) return
       response.flushHeaders()
       response.write(part, () => response.destroy())
     },
-  })
+    tooMuch: ({ parts }: Begun) => {
+      response.flushHeaders()
+      relayStream(answer, response, undefined)
+      for (const part of parts) if (!response.write(part)) answer.pause()
+      memory.giveBack()
+    },
+  }
+  gather(answer, told, memory)
 }

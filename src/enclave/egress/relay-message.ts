@@ -1,8 +1,9 @@
 import { isPlainValue, SMALL_BODY_BYTES, type AnswerHead } from '../../protocol/link-messages.ts'
 import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import type { MessageCaller } from '../open-egress.ts'
+import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
-import { gather, type GatherLimits } from './gather.ts'
+import { gather, type Begun, type GatherLimits } from './gather.ts'
 import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
 import type { OpenConnection } from './open-pinned.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
@@ -19,6 +20,8 @@ export interface MessageRelayParts {
   /** To the provider; nothing was sent yet. */
   readonly open: OpenConnection
   readonly waiting: WaitingAnswers
+  /** For answers that are gathered. */
+  readonly memory: EventMemory
 }
 
 /**
@@ -49,16 +52,17 @@ export async function relayMessage(parts: MessageRelayParts): Promise<void> {
 }
 
 function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
-  const { caller, open, waiting } = parts
+  const { caller, open, waiting, memory } = parts
   const framing = framingOf(answer.headers)
   const head = framing && smallHead(answer, open.channel.evidence.evidence_digest)
   if (head === undefined) return caller.wait(waiting.keep(answer, open))
   const told = {
     whole: (body: Buffer) => caller.answer(withLength(head, body.length), body),
     brokenOff: (part: Buffer) => caller.breakOff(head, part),
-    tooMuch: (begun: readonly Buffer[]) => caller.wait(waiting.keep(answer, open, begun)),
+    tooMuch: (begun: Begun) => caller.wait(waiting.keep(answer, open, begun)),
   }
-  gather(answer, told, framing === 'chunks' ? CHUNKED : undefined)
+  const limits = framing === 'chunks' ? CHUNKED : undefined
+  gather(answer, told, memory.forAnswer(open.channel.provider), limits)
 }
 
 /** An answer in chunks that has ended within this is a small one, too. Whoever asks for no stream reads nothing before its end. */

@@ -28,7 +28,7 @@ export interface RelayParts {
   /** To the provider; nothing was sent yet. */
   readonly open: OpenConnection
   readonly joiner: ChunkJoiner
-  /** For events of streams whose chunks are written here. */
+  /** For events of streams whose chunks are written here, and for small answers. */
   readonly memory: EventMemory
   /** Asks for the chunks of the client's stream instead of the provider's bytes. */
   readonly ordered: OrderedChunks | undefined
@@ -82,7 +82,7 @@ function passOn(answer: ProviderAnswer, parts: RelayParts): void {
 /** Sends a provider's answer as it is. */
 export function passOnBytes(
   answer: AnswerBody & Pick<ProviderAnswer, 'statusCode' | 'headers'>,
-  { response, open, joiner }: Pick<RelayParts, 'response' | 'open' | 'joiner'>,
+  { response, open, joiner, memory }: Pick<RelayParts, 'response' | 'open' | 'joiner' | 'memory'>,
 ): void {
   const { statusCode, headers } = answer
   const evidenceSha256 = open.channel.evidence.evidence_digest
@@ -98,7 +98,7 @@ export function passOnBytes(
   // Either way, an answer that is cut off destroys the response, so that it cannot be taken for a complete one.
   const events = isEventStream(headers)
   if (!events && isSmall(headerText(headers, 'content-length'))) {
-    return relayAtOnce(answer, response)
+    return relayAtOnce(answer, response, memory.forAnswer(open.channel.provider))
   }
   response.flushHeaders()
   return relayStream(answer, response, events ? { joiner, source: open.connection } : undefined)

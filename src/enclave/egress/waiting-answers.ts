@@ -1,4 +1,5 @@
 import { LinkError } from '../link-error.ts'
+import type { Begun } from './gather.ts'
 import { HeldAnswer } from './held-answer.ts'
 import type { OpenConnection } from './open-pinned.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
@@ -26,7 +27,7 @@ export class WaitingAnswers {
    * Keeps an answer; returns the id that it is fetched by.
    * @param begun what was reported of it already
    */
-  keep(given: ProviderAnswer, open: OpenConnection, begun: readonly Buffer[] = []): string {
+  keep(given: ProviderAnswer, open: OpenConnection, begun?: Begun): string {
     this.#count += 1
     const id = `${this.#thread}-${this.#count}`
     const answer = new HeldAnswer(given, begun)

@@ -1,41 +1,36 @@
-import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { AnswerBody } from '../../../src/enclave/egress/answer-body.ts'
+import {
+  countersFor,
+  EventMemory,
+  type StreamMemory,
+} from '../../../src/enclave/egress/event-memory.ts'
 import { gather, type GatherLimits } from '../../../src/enclave/egress/gather.ts'
-
-class FakeAnswer
-  extends EventEmitter<{ data: [Buffer]; end: []; close: [] }>
-  implements AnswerBody
-{
-  readableEnded = false
-  pause() {}
-  resume() {}
-  destroy() {}
-}
+import { FakeAnswer } from './fake-answer.ts'
 
 const LIMITS: GatherLimits = { bytes: 8, ms: 50 }
 
-function gathered(limits?: GatherLimits) {
+function gathered(limits?: GatherLimits, totalBytes = 100) {
   const answer = new FakeAnswer()
+  const taken = countersFor(1)
+  const memory = new EventMemory(totalBytes, taken).forAnswer('nova')
   const told: string[] = []
+  let givenOn: StreamMemory | undefined
   gather(
     answer,
     {
       whole: (body) => void told.push(`whole ${body.toString()}`),
       brokenOff: (part) => void told.push(`broken ${part.toString()}`),
-      tooMuch: (parts) => void told.push(`too much ${parts.join('|')}`),
+      tooMuch: ({ parts, memory: held }) => {
+        told.push(`too much ${parts.join('|')}`)
+        givenOn = held
+      },
     },
+    memory,
     limits,
   )
-  const give = (...parts: readonly string[]) => {
-    for (const part of parts) answer.emit('data', Buffer.from(part))
-  }
-  const finish = () => {
-    answer.readableEnded = true
-    answer.emit('end')
-    answer.emit('close')
-  }
-  return { answer, told, give, finish }
+  const give = (...parts: readonly string[]) => answer.give(...parts)
+  const finish = () => answer.finish()
+  return { answer, told, give, finish, taken: () => taken[0], passOn: () => givenOn?.giveBack() }
 }
 
 describe('an answer that is gathered', () => {
@@ -88,5 +83,35 @@ describe('an answer that is gathered', () => {
     give('k')
     finish()
     expect(told).toEqual(['whole abcdefghijk'])
+  })
+
+  it('takes memory from its first byte until it is told', () => {
+    const whole = gathered(LIMITS)
+    whole.give('ab', 'cde')
+    expect(whole.taken()).toBe(5)
+    whole.finish()
+    expect(whole.taken()).toBe(0)
+    const broken = gathered(LIMITS)
+    broken.give('ab')
+    broken.answer.emit('close')
+    expect([broken.told, broken.taken()]).toEqual([['broken ab'], 0])
+  })
+
+  it('keeps the memory of an answer that is given up until that is passed on', () => {
+    const { told, give, finish, taken, passOn } = gathered(LIMITS)
+    give('abcdefghi')
+    finish()
+    expect([told, taken()]).toEqual([['too much abcdefghi'], 9])
+    passOn()
+    expect(taken()).toBe(0)
+  })
+
+  it('is given up, with all that came, where no memory is left for it', () => {
+    const { told, give, finish, taken, passOn } = gathered(undefined, 5)
+    give('abc', 'def', 'gh')
+    finish()
+    expect([told, taken()]).toEqual([['too much abc|def'], 3])
+    passOn()
+    expect(taken()).toBe(0)
   })
 })

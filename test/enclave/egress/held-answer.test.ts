@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { countersFor, EventMemory } from '../../../src/enclave/egress/event-memory.ts'
 import { HeldAnswer } from '../../../src/enclave/egress/held-answer.ts'
 import { ProviderAnswer } from '../../../src/enclave/egress/provider-answer.ts'
 
@@ -14,10 +15,11 @@ function set(...begun: string[]) {
     resume: () => void asked.push('resume'),
   }
   const answer = new ProviderAnswer(200, { 'x-a': 'b' }, controller)
-  const held = new HeldAnswer(
-    answer,
-    begun.map((text) => Buffer.from(text)),
-  )
+  const taken = countersFor(1)
+  const memory = new EventMemory(100, taken).forAnswer('nova')
+  const parts = begun.map((text) => Buffer.from(text))
+  for (const { length } of parts) memory.take(length)
+  const held = new HeldAnswer(answer, { parts, memory })
   const told: string[] = []
   const give = (text: string) => answer.give(Buffer.from(text))
   /** With a reader that is paused by those parts. */
@@ -29,7 +31,7 @@ function set(...begun: string[]) {
     held.once('end', () => void told.push('end'))
     held.once('close', () => void told.push('close'))
   }
-  return { answer, held, asked, told, give, read }
+  return { answer, held, asked, told, give, read, taken: () => taken[0] }
 }
 
 describe('an answer that is held', () => {
@@ -92,6 +94,19 @@ describe('an answer that is held', () => {
     read()
     held.resume()
     expect([told, asked]).toEqual([[], ['pause']])
+  })
+
+  it('takes memory for what was reported before until that is reported again, or it is destroyed', () => {
+    const released = set('abc', 'de')
+    released.read('abc')
+    released.held.release()
+    expect(released.taken()).toBe(5)
+    released.held.resume()
+    expect(released.taken()).toBe(0)
+    const destroyed = set('abc')
+    expect(destroyed.taken()).toBe(3)
+    destroyed.held.destroy()
+    expect(destroyed.taken()).toBe(0)
   })
 
   it('is told to its reader as closed when it is destroyed, without what was kept', async () => {

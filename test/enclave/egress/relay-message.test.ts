@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { Egress, MessageCaller } from '../../../src/enclave/open-egress.ts'
@@ -15,21 +16,26 @@ import { provenAlways } from '../../support/proven-always.ts'
 
 let provider: ByteProvider
 let egress: Egress
+/** One that has no memory left. */
+let fullEgress: Egress
 
 beforeAll(async () => {
   const identity = await makeTlsIdentity([], new Date())
   provider = await startByteProvider(identity, () => {})
-  egress = createPinnedEgress({
+  const deps = {
     proofs: provenAlways('nova', `https://127.0.0.1:${provider.port}/v1`, identity.spkiSha256),
     connectMs: () => 10_000,
     joiner: new ChunkJoiner({ now: Date.now }),
     maxStreams: 1_000,
     now: Date.now,
     log: () => {},
-  })
+  }
+  egress = createPinnedEgress(deps)
+  fullEgress = createPinnedEgress({ ...deps, memory: new EventMemory(0) })
 })
 afterAll(async () => {
   egress.close()
+  fullEgress.close()
   await provider.close()
 })
 
@@ -38,7 +44,7 @@ type Told =
   | { readonly how: 'waiting' }
 
 /** @throws LinkError */
-async function call(): Promise<Told> {
+async function call(over = egress): Promise<Told> {
   const { promise, resolve } = Promise.withResolvers<Told>()
   const caller: MessageCaller = {
     hasLeft: false,
@@ -48,7 +54,7 @@ async function call(): Promise<Told> {
     wait: () => resolve({ how: 'waiting' }),
   }
   const body = Buffer.from('{}')
-  await egress.carryMessage({ provider: 'nova', path: '/chat', headers: {}, body, caller })
+  await over.carryMessage({ provider: 'nova', path: '/chat', headers: {}, body, caller })
   return promise
 }
 
@@ -91,6 +97,12 @@ describe('an answer as a message', () => {
     expect(await call()).toEqual({ how: 'waiting' })
     provider.script = send(one(body.slice(1)))
     expect(await call()).toMatchObject({ how: 'answer', text: body.slice(1) })
+  })
+
+  it('waits where no memory is left to gather it', async () => {
+    provider.script = send(one('{"a":1}'))
+    expect(await call(fullEgress)).toEqual({ how: 'waiting' })
+    expect(await call()).toMatchObject({ how: 'answer', text: '{"a":1}' })
   })
 
   const chunked = (...chunks: readonly string[]) =>
