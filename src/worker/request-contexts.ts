@@ -22,7 +22,7 @@ import { JoinWindow } from './stream/join-window.ts'
  * How many chunks of direct streams a second are written. One that JavaScript reads and writes costs a worker about 80 us, of
  * which writing is nearly a half.
  */
-const CHUNKS_PER_SECOND = 3_000
+export const CHUNKS_PER_SECOND = 3_000
 
 /** Settling needs a signature and a commit. */
 const SETTLEMENTS = {
