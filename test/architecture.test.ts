@@ -122,7 +122,7 @@ const ENCLAVE_RANKS: Ranks = [
     'log.ts',
     'unused-memory.ts',
   ],
-  ['clock', 'read-body.ts'],
+  ['clock', 'link-server', 'read-body.ts'],
   ['hpke', 'sealed', 'snp', 'open-egress.ts'],
   ['adapters', 'release', 'open-machine.ts'],
   ['proofs.ts', 'evidence-deps.ts'],

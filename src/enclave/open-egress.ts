@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Bytes } from '../protocol/bytes.ts'
-import type { AnswerHead } from '../protocol/link-messages.ts'
 import type { StreamRecord } from '../protocol/stream-record.ts'
 import { LinkError } from './link-error.ts'
+import type { MessageCaller } from './link-server/message-caller.ts'
 
 /** Makes calls to providers over connections that are pinned to attested keys. */
 export interface Egress {
@@ -38,18 +38,6 @@ export interface EgressCall {
   readonly path: string
   readonly request: IncomingMessage
   readonly response: ServerResponse
-}
-
-/** Who made a call as a message. Only the first answer is sent, and none once it has left. */
-export interface MessageCaller {
-  readonly hasLeft: boolean
-  /** Sets what is called when nobody awaits the answer any more. */
-  onceLeft(listener: () => void): void
-  answer(head: AnswerHead, body: Uint8Array): void
-  /** The answer broke off after this part of its body. */
-  breakOff(head: AnswerHead, part: Uint8Array): void
-  /** The answer waits under this id. */
-  wait(id: string): void
 }
 
 export interface MessageEgressCall {

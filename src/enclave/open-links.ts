@@ -8,7 +8,7 @@ import { receiptKeyOf, type ReceiptKeyParts } from './keys/receipt-key.ts'
 import { createCarrierRoutes } from './link/carrier-routes.ts'
 import { answered, createDispatcher, type AnswerRoute } from './link/dispatch.ts'
 import { createMessageDispatcher } from './link/message-dispatch.ts'
-import { startLinkServer } from './link/server.ts'
+import { startLinkServer } from './link-server/server.ts'
 import type { Log } from './log.ts'
 import type { Upstream } from './upstream.ts'
 

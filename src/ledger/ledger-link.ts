@@ -1,4 +1,4 @@
-import type { LinkServer } from '../enclave/link/server.ts'
+import type { LinkServer } from '../enclave/link-server/server.ts'
 import type { LinkServerPlan } from '../protocol/boot.ts'
 import { LEDGER_PATHS } from '../protocol/ledger-link.ts'
 import type { Ledger } from './ledger.ts'

@@ -7,7 +7,8 @@ import {
 } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Egress } from '../../src/enclave/open-egress.ts'
-import { refusal, sendReply } from '../../src/enclave/link/answer.ts'
+import { refusal } from '../../src/enclave/link/answer.ts'
+import { sendReply } from '../../src/enclave/link-server/reply.ts'
 import { listen } from './listen.ts'
 
 export interface LinkAnswerText {

@@ -1,4 +1,4 @@
-import { sendReply } from '../link/answer.ts'
+import { sendReply } from '../link-server/reply.ts'
 import type { RelayRoute } from '../link/dispatch.ts'
 import { MAX_TELEMETRY_BYTES } from '../link/routes.ts'
 import type { Questions } from './questions.ts'

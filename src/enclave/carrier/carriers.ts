@@ -1,7 +1,7 @@
 import type { FromDaemon, LinkServerPlan } from '../../protocol/boot.ts'
 import { countersFor } from '../egress/event-memory.ts'
 import type { ReceiptKeyParts } from '../keys/receipt-key.ts'
-import type { LinkReply } from '../link/answer.ts'
+import type { LinkReply } from '../link-server/reply.ts'
 import { answerForwarded, type AnswerRoute } from '../link/dispatch.ts'
 import type { Log } from '../log.ts'
 import type { ProviderProofs } from '../proofs.ts'

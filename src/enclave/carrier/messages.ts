@@ -1,7 +1,7 @@
 import type { LinkServerPlan } from '../../protocol/boot.ts'
 import type { TakenByThread } from '../egress/event-memory.ts'
 import type { ReceiptKeyParts } from '../keys/receipt-key.ts'
-import type { LinkReply } from '../link/answer.ts'
+import type { LinkReply } from '../link-server/reply.ts'
 import type { LogEvent, LogFields } from '../log.ts'
 import type { ChannelEvidence } from '../proofs.ts'
 import type { FactFeed } from './fact-channel.ts'

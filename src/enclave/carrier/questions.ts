@@ -1,4 +1,4 @@
-import type { LinkReply } from '../link/answer.ts'
+import type { LinkReply } from '../link-server/reply.ts'
 import type { Question, ToCarrier } from './messages.ts'
 
 /** Questions to the main thread, and who waits for their answers. */

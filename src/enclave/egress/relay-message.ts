@@ -1,6 +1,6 @@
 import { isPlainValue, SMALL_BODY_BYTES, type AnswerHead } from '../../protocol/link-messages.ts'
 import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
-import type { MessageCaller } from '../open-egress.ts'
+import type { MessageCaller } from '../link-server/message-caller.ts'
 import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
 import { gather, type Begun, type GatherLimits } from './gather.ts'

@@ -1,17 +1,6 @@
-import type { ServerResponse } from 'node:http'
 import { LinkError } from '../link-error.ts'
+import type { LinkAnswer, LinkReply } from '../link-server/reply.ts'
 import type { BodyReader } from '../read-body.ts'
-
-/** The result of a link handler. */
-export interface LinkAnswer {
-  readonly contentType: string
-  readonly body: string | Uint8Array
-}
-
-/** A whole answer of the link. */
-export interface LinkReply extends LinkAnswer {
-  readonly status: number
-}
 
 export function jsonAnswer(value: unknown): LinkAnswer {
   return jsonTextAnswer(JSON.stringify(value))
@@ -27,20 +16,6 @@ export function refusal(thrown: unknown): LinkReply {
   const { status, code, message } =
     thrown instanceof LinkError ? thrown : new LinkError('internal', 'internal error')
   return { status, ...jsonAnswer({ error: { code, message } }) }
-}
-
-/** Sends the reply, or breaks off where another answer has begun. */
-export function sendReply(
-  response: ServerResponse,
-  { status, contentType, body }: LinkReply,
-): void {
-  if (response.headersSent) {
-    response.destroy()
-    return
-  }
-  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-  response.writeHead(status, { 'content-type': contentType, 'content-length': length })
-  response.end(body)
 }
 
 /**

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { refusal, sendReply, type LinkAnswer, type LinkReply } from './answer.ts'
+import { refusal } from './answer.ts'
 import { traceError } from '../../protocol/error-trace.ts'
 import { LinkError } from '../link-error.ts'
+import { sendReply, type LinkAnswer, type LinkReply } from '../link-server/reply.ts'
+import type { LinkListener } from '../link-server/server.ts'
 import type { Log } from '../log.ts'
 import { readBody, type BodyReader } from '../read-body.ts'
-import type { LinkListener } from './server.ts'
 
 /** A request that reached a handler. */
 export interface LinkCall {

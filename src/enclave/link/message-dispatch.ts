@@ -7,11 +7,13 @@ import {
 import { traceError } from '../../protocol/error-trace.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
-import { parseEgressTarget, type Egress, type MessageCaller } from '../open-egress.ts'
+import type { MessageCaller } from '../link-server/message-caller.ts'
+import type { MessageCall, MessageListener } from '../link-server/message-server.ts'
+import type { LinkReply } from '../link-server/reply.ts'
+import { parseEgressTarget, type Egress } from '../open-egress.ts'
 import { bodyReader } from '../read-body.ts'
-import { refusal, type LinkReply } from './answer.ts'
+import { refusal } from './answer.ts'
 import { answerForwarded, type AnswerRoute } from './dispatch.ts'
-import type { MessageCall, MessageListener } from './message-server.ts'
 
 interface MessageSubject {
   /** What is answered whole; a call as a message is a POST. */

@@ -3,7 +3,8 @@ import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
-import type { Egress, MessageCaller } from '../../../src/enclave/open-egress.ts'
+import type { MessageCaller } from '../../../src/enclave/link-server/message-caller.ts'
+import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { SMALL_BODY_BYTES, type AnswerHead } from '../../../src/protocol/link-messages.ts'
 import {
   sendParts as send,

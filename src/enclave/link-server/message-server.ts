@@ -12,7 +12,7 @@ import {
   type AnswerHead,
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
-import type { MessageCaller } from '../open-egress.ts'
+import type { MessageCaller } from './message-caller.ts'
 
 /** A call as a message; the head is not checked yet. */
 export interface MessageCall {

@@ -9,7 +9,7 @@ import {
   startLinkServer,
   type LinkServer,
   type StrangerLimits,
-} from '../../../src/enclave/link/server.ts'
+} from '../../../src/enclave/link-server/server.ts'
 import type { LinkServerPlan } from '../../../src/protocol/boot.ts'
 import { callLink } from '../link-client.ts'
 import { makeCertificatePair, type CertificatePair } from '../link-material.ts'

@@ -1,0 +1,26 @@
+import type { ServerResponse } from 'node:http'
+
+/** The result of a link handler. */
+export interface LinkAnswer {
+  readonly contentType: string
+  readonly body: string | Uint8Array
+}
+
+/** A whole answer of the link. */
+export interface LinkReply extends LinkAnswer {
+  readonly status: number
+}
+
+/** Sends the reply, or breaks off where another answer has begun. */
+export function sendReply(
+  response: ServerResponse,
+  { status, contentType, body }: LinkReply,
+): void {
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  response.writeHead(status, { 'content-type': contentType, 'content-length': length })
+  response.end(body)
+}
