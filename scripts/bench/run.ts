@@ -70,20 +70,24 @@ async function runRounds(
     for (const kind of extent.kinds) {
       for (const { system, kinds: own, tools } of entrants) {
         if (!own.includes(kind)) continue
-        const sample = await measure(system, { ...windowPlan(kind, extent), tools }, load)
+        const plan = windowPlan(kind, extent)
+        const sample = await measure(system, { ...plan, tools }, load)
         const kinds = found.get(system.name) ?? {}
         found.set(system.name, { ...kinds, [kind]: [...(kinds[kind] ?? []), sample] })
-        log(`round ${round}  ${kind.padEnd(12)} ${system.name.padEnd(width)}  ${inBrief(sample)}`)
+        const counted = plan.stream && plan.once ? 'framesPerSecond' : 'perSecond'
+        log(
+          `round ${round}  ${kind.padEnd(12)} ${system.name.padEnd(width)}  ${inBrief(sample, counted)}`,
+        )
       }
     }
   }
   return found
 }
 
-function inBrief(sample: Sample): string {
+/** @param counted what the CPU is divided by: frames of streams, else answers */
+function inBrief(sample: Sample, counted: 'framesPerSecond' | 'perSecond'): string {
   if (sample.invalid !== null) return `INVALID: ${sample.invalid}`
-  const rate = sample.framesPerSecond > 0 ? sample.framesPerSecond : sample.perSecond
-  return `${rate.toFixed(0)}/s, ${sample.cpuUs.toFixed(0)} us CPU each`
+  return `${sample[counted].toFixed(0)}/s, ${sample.cpuUs.toFixed(0)} us CPU each`
 }
 
 async function runSizes(
