@@ -214,10 +214,23 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     expect(await page.getByRole('table').count()).toBe(0)
   })
 
-  test('the audit log has who signed in', async () => {
+  test('the audit log has who signed in, and a long entry leaves how each one ended in view', async () => {
+    const { base_url: base, admin_token: token, customer_id: customer } = stack.local
+    const created = await fetch(`${base}/admin/customers/${customer}/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'many', models: ['glm-5', 'm'.repeat(500)] }),
+    })
+    expect(created.status).toBe(200)
     await goTo('Audit', 'Audit log')
     const row = page.getByRole('row').filter({ hasText: 'session.begin' }).first()
     expect(await row.innerText()).toMatch(/boot[^]*session\.begin[^]*done/)
+    const long = page.getByRole('row').filter({ hasText: 'm'.repeat(500) })
+    await expect(long.innerText()).resolves.toMatch(/keys\.create[^]*done/)
+    const hidden = await page
+      .locator('.scroll')
+      .evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)
+    expect(hidden).toBe(0)
   })
 
   test("the router's own proof is verified, check by check", async () => {

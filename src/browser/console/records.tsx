@@ -72,7 +72,7 @@ const entryColumns = (now: number): readonly Column<Entry>[] => [
   ['Who', ({ token_name: name }) => name],
   ['Did', ({ action }) => <code>{action}</code>],
   ['To', ({ target, created }) => <samp>{target ?? created ?? '–'}</samp>],
-  ['With', ({ changes }) => changesText(changes)],
+  ['With', ({ changes }) => changesText(changes), 'long'],
   [
     'Ended',
     ({ status }) =>

@@ -3,8 +3,8 @@ import type { ComponentChildren } from 'preact'
 export type Column<Row> = readonly [
   head: string,
   cell: (row: Row) => ComponentChildren,
-  /** Of numbers, which are read from the right. */
-  kind?: 'number',
+  /** Of numbers, which are read from the right; or of long text, which is wrapped so that the columns after it stay in view. */
+  kind?: 'number' | 'long',
 ]
 
 interface TableProps<Row> {
