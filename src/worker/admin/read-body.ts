@@ -14,7 +14,7 @@ const MAX_NANO = parseNano('1000000000')
 export const labelSchema = z
   .string()
   .max(MAX_TEXT)
-  .regex(/^\P{Cc}+$/u, 'Give text without control characters.')
+  .regex(/^\P{Cc}+$/u, 'Give text that is not empty and has no control characters.')
 
 /** Euros as decimal text, read as nano-EUR; never negative. */
 export const amountSchema = z.string().transform((text, check) => {
