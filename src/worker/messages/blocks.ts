@@ -74,10 +74,10 @@ const document = new CheckedMember(
 )
 
 /**
- * The beginning of Claude Code's system prompt: a hash that differs in every request, which would defeat prefix
- * caching.
+ * The line at the head of Claude Code's system prompt, with the line breaks after it: a hash that differs in every
+ * request, which would defeat prefix caching. What follows it in the same text is the caller's prompt.
  */
-const BILLING_HEADER = 'x-anthropic-billing-header:'
+const BILLING_HEADER = /^x-anthropic-billing-header:.*(?:\r?\n)*/
 
 /**
  * The conversation of a request to `/v1/messages`.
@@ -109,9 +109,7 @@ class MessageReader {
   }
 
   system(blocks: Content, at: string): void {
-    const parts = this.#parts(blocks, at).filter(
-      (part) => part.type !== 'text' || !part.text.startsWith(BILLING_HEADER),
-    )
+    const parts = this.#parts(blocks, at).flatMap(withoutBillingHeader)
     if (parts.length > 0) this.conversation.system(parts)
   }
 
@@ -180,6 +178,12 @@ class MessageReader {
     }
     this.dropped.push(`messages.${type}`)
   }
+}
+
+function withoutBillingHeader(part: ContentPart): ContentPart[] {
+  if (part.type !== 'text' || !BILLING_HEADER.test(part.text)) return [part]
+  const rest = part.text.replace(BILLING_HEADER, '')
+  return rest === '' ? [] : [{ ...part, text: rest }]
 }
 
 function placed(blocks: Content, at: string): (readonly [Block, string])[] {

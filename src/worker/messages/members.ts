@@ -6,7 +6,7 @@ export const MESSAGES_MEMBERS: readonly MemberRule[] = [
   mapped('messages', 'messages; see the table of blocks'),
   mapped(
     'system',
-    'the first system message, less a block that begins with `x-anthropic-billing-header:`',
+    'the first system message, less a line `x-anthropic-billing-header:` at its head',
   ),
   mapped('max_tokens', '`max_tokens`'),
   mapped('stream', 'streamed where it is exactly `true`'),
@@ -18,7 +18,7 @@ export const MESSAGES_MEMBERS: readonly MemberRule[] = [
   mapped('tool_choice', '`tool_choice` and `parallel_tool_calls`'),
   mapped(
     'thinking',
-    '`disabled` or absent is `off`, `enabled` goes by its budget (2,048 `low`, 8,192 `medium`, 32,768 `high`, more `max`), `adaptive` is the default of the route; each route takes the effort nearest to it that it has',
+    '`disabled` or absent is `off`, `enabled` goes by its budget (2,048 `low`, 8,192 `medium`, 32,768 `high`, more `max`), `adaptive` is the default of the route; each route takes the effort nearest to it that it has, one without reasoning takes none',
   ),
   mapped(
     'output_config',

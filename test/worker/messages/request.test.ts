@@ -48,6 +48,23 @@ describe('messages become messages', () => {
     ])
   })
 
+  test.each<[string, unknown]>([
+    ['as a text', 'x-anthropic-billing-header: cch=1;\n\nBe brief.\nBe kind.'],
+    ['with carriage returns', 'x-anthropic-billing-header: cch=1;\r\nBe brief.\nBe kind.'],
+    [
+      'in one block',
+      [{ type: 'text', text: 'x-anthropic-billing-header: cch=1;\nBe brief.\nBe kind.' }],
+    ],
+  ])('the billing header takes nothing with it that follows it %s', (_how, system) => {
+    const head = { role: 'system', content: 'Be brief.\nBe kind.' }
+    expect(chatOf({ system })['messages']).toEqual([head, user])
+  })
+
+  test('a system prompt that is only the billing header becomes no message', () => {
+    const system = 'x-anthropic-billing-header: cch=1;\n'
+    expect(chatOf({ system })['messages']).toEqual([user])
+  })
+
   test('thinking, text and calls are one assistant message, results directly after it', () => {
     const assistant = {
       role: 'assistant',
