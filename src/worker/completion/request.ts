@@ -21,6 +21,9 @@ const MAX_VALUE_BYTES = 64 * 1024
 /** More answers than any provider returns for one request; keeps a reservation finite. */
 const MAX_CHOICES = 16_384
 
+/** A decimal digit of any script. */
+const HAS_DIGIT = /\p{Nd}/u
+
 /**
  * Reads and checks a chat completion body as far as possible without the catalogue; what depends on the planned route
  * is left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and a null counts
@@ -121,10 +124,15 @@ function effortOf(reasoning: unknown): ChatRequest['reasoning'] {
   return typeof reasoning === 'string' ? parseEffort(reasoning) : undefined
 }
 
-/** `n` is forwarded unchecked, so a number in quotes counts too: some providers accept one. */
+/**
+ * `n` is forwarded unchecked, so a number in quotes counts too: some providers accept one. Python reads `"1_000"` as 1,000;
+ * a text whose digits are read differently from provider to provider counts as the most answers.
+ */
 function choicesOf(n: unknown): number {
-  const choices = typeof n === 'number' || typeof n === 'string' ? Math.ceil(Number(n)) : 1
-  return choices >= 1 ? Math.min(choices, MAX_CHOICES) : 1
+  if (typeof n !== 'number' && typeof n !== 'string') return 1
+  const choices = Math.ceil(Number(typeof n === 'string' ? n.replaceAll('_', '') : n))
+  if (Number.isNaN(choices)) return HAS_DIGIT.test(String(n)) ? MAX_CHOICES : 1
+  return Math.min(Math.max(choices, 1), MAX_CHOICES)
 }
 
 function tooMany(): ApiError {

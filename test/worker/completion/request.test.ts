@@ -202,6 +202,11 @@ describe('parseChatRequest', () => {
     ['"n":0', { choices: 1 }],
     ['"n":{}', { choices: 1 }],
     ['"n":1e999', { choices: 16_384 }],
+    ['"n":"1_000"', { choices: 1000 }],
+    ['"n":" +7 "', { choices: 7 }],
+    ['"n":"1,000"', { choices: 16_384 }],
+    ['"n":"\u0661\u0660"', { choices: 16_384 }],
+    ['"n":"many"', { choices: 1 }],
   ])('takes %s', (member, expected) => {
     expect(chatRequest(chatText(member))).toMatchObject(expected)
   })
