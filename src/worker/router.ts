@@ -55,6 +55,7 @@ export function createRouter() {
   return {
     /** Most requests name a path of the table as it stands there, and are not compared with one pattern after another. */
     fetch: (request: Request, scope: Scope): Promise<Response> => {
+      if (!URL.canParse(request.url)) return Promise.resolve(badUrl())
       const route = exact.get(`${request.method} ${pathOf(request.url)}`)
       return route === undefined ? router.fetch(request, scope) : route(request, scope, {})
     },
@@ -136,6 +137,12 @@ function wrongMethod(path: string, allow: string): Response {
   const message = `This path takes ${allow}.`
   const error = new ApiError('method_not_allowed', message, { headers: { allow } })
   return errorReply(error, errorFormatAt(path))
+}
+
+/** workerd makes a request's URL of the `Host` header and the target as they came, and checks neither. */
+function badUrl(): Response {
+  const message = 'The Host header, or what follows it in the URL of this request, is not valid.'
+  return errorReply(new ApiError('invalid_request_error', message))
 }
 
 function unknownPath(path: string): Response {

@@ -56,6 +56,13 @@ function at(target: string, expected: string, method = 'POST'): Hostile {
   }
 }
 
+/** A request under the name of a host that no URL can have. */
+function withHost(host: string, target: string, expected: string, method = 'GET'): Hostile {
+  const request = (key: string) =>
+    rawRequest(method, target, { host, authorization: `Bearer ${key}` })
+  return { name: `${method} ${target} at ${host}`, expected, request }
+}
+
 const INVALID = '400 invalid_request_error'
 const NOT_THERE = '404 not_found'
 const UNSUPPORTED = '404 unsupported_endpoint'
@@ -177,6 +184,11 @@ const PATHS: readonly Hostile[] = [
   at(CHAT, '405 method_not_allowed|400|501|closed', 'TRACE'),
   at(CHAT, '405 method_not_allowed|400|501|closed', 'PROPFIND'),
   at(CHAT, '400|501|closed', 'NONSENSE'),
+  withHost('[::', '/v1/models', INVALID),
+  withHost('[::', '/nothing', INVALID),
+  withHost('a:b', '/healthz', INVALID),
+  withHost('127.0.0.1:99999', '/v1/models?a=b', INVALID),
+  withHost('127.0.0.1:1', '*', `${INVALID}|${NOT_THERE}|204`, 'OPTIONS'),
   { name: 'no HTTP at all', expected: '400|closed', request: () => 'HELO router\r\n\r\n' },
   {
     name: 'a TLS hello in the clear',
