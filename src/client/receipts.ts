@@ -77,6 +77,7 @@ export class ReceiptVerifier {
       evidence: await this.#evidenceOf(receipt, path, exchange.credentials),
       router: { rootJwk, environments, bundles: this.#bundles() },
       simulated: policy.allowSimulated === true ? 'any' : 'refuse',
+      requireCrl: policy.requireCrl === true,
       ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
       judgeProviderHop: policy.judgeProviderHop,
       requireProvider: policy.requireProvider === true,

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { createClient } from '../../src/client/index.ts'
+import { createClient, type ClientOptions } from '../../src/client/index.ts'
 import { createClient as createBrowserClient } from '../../src/client/browser.ts'
 import { storageState } from '../../src/client/storage-state.ts'
 import { makeHpkeKey } from '../../src/enclave/hpke/hpke-key.ts'
@@ -20,9 +20,9 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((one) => one.close()))
 })
 
-async function start(make = createClient) {
+async function start(make = createClient, more: Partial<ClientOptions> = {}) {
   const host = await startFakeRouter(world)
-  const { options, deps, pass } = clientOf(world, host, { transport: 'ehbp' })
+  const { options, deps, pass } = clientOf(world, host, { transport: 'ehbp', ...more })
   const client = make(options, deps)
   open.push(client, host)
   return { client, host, pass, ask: (init: RequestInit = {}) => ask(client.fetch, host, init) }
@@ -226,6 +226,20 @@ describe('a man in the middle with a certificate that everybody trusts', () => {
     ]).toEqual([503, '7', null])
     expect(await answer.json()).toMatchObject({ error: { code: 'unencrypted_answer' } })
   })
+
+  test.each([201, 203, 206])(
+    'who turns the status into %s does not get around the receipt that is required',
+    async (status) => {
+      const { ask: send, host } = await start(createClient, { requireReceipt: true })
+      host.ehbp.meddle = ({ body, headers }) => new Response(body, { status, headers })
+      const answer = await send()
+      expect(answer.status).toBe(status)
+      await expect(answer.text()).rejects.toMatchObject({
+        code: 'receipt_refused',
+        message: expect.stringContaining('the receipt of /v1/chat/completions does not hold: '),
+      })
+    },
+  )
 
   test('who takes the place of the host after the proof reads nothing', async () => {
     const { ask: send, host } = await start()
