@@ -6,7 +6,7 @@ import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
  * SHA-256 (hex) of an answer as its receipt states it: of the whole body, or of a stream's bytes before the event
  * with `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; anything
  * after it would be unsigned.
- * @throws MalformedEvidence when the stream continues after its end mark
+ * @throws MalformedEvidence when the stream continues after its end mark, or within the event with `service`
  */
 export async function responseDigest(body: Bytes): Promise<string> {
   const end = startOfServiceEvent(body)
@@ -22,6 +22,9 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   let start = 0
   for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
     if (carriesService(event)) {
+      if (!LAST_EVENT.test(event)) {
+        throw new MalformedEvidence('answer', 'its last event holds more than the router writes there')
+      }
       if (AFTER_LAST.test(text.slice(start + event.length))) return start
       throw new MalformedEvidence(
         'answer',
@@ -32,6 +35,12 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   }
   return undefined
 }
+
+/**
+ * The event with `service` as routers write it. More lines, and carriage returns alone, which end lines and events too
+ * (HTML Standard, "Server-sent events"), could hide further events in it.
+ */
+const LAST_EVENT = /^(?:event: ?[^\r\n]*\r?\n)?data: ?[^\r\n]*\r?\n(?:\r?\n)?$/
 
 /** The end mark of chat completions. */
 const AFTER_LAST = /^\s*(?:data: \[DONE\]\s*)?$/

@@ -36,6 +36,29 @@ describe('the digest of an answer', () => {
     expect(await responseDigest(utf8(ended))).toBe(await sha256Hex(events(DELTA)))
   })
 
+  test.each([
+    ['a second event behind lone carriage returns', `${LAST}\r\n\rdata: {"more":1}\r\r\n\r\n`],
+    ['a second event within lone carriage returns', `${LAST}\n\rdata: {"more":1}\n\n`],
+    ['a second line of data', `${LAST}\ndata: {"more":1}\n\n`],
+    ['a line of data before it', `data:\r${LAST}\n\n`],
+    ['another field', `${LAST}\nmore: 1\n\n`],
+  ])(
+    'is none where the last event hides %s, which some readers would show',
+    async (_what, last) => {
+      await expect(responseDigest(utf8(events(DELTA) + last))).rejects.toThrow(
+        'malformed answer: its last event holds more than the router writes there',
+      )
+    },
+  )
+
+  test.each([
+    ['with its name', `event: message_stop\n${LAST}\n\n`],
+    ['in lines that end as in HTTP', `event: message_stop\r\n${LAST}\r\n\r\n`],
+    ['without the blank line after it', `${LAST}\n`],
+  ])('covers a stream up to its last event %s', async (_what, last) => {
+    expect(await responseDigest(utf8(events(DELTA) + last))).toBe(await sha256Hex(events(DELTA)))
+  })
+
   test('covers a plain text', async () => {
     expect(await responseDigest(utf8('spoken words'))).toBe(await sha256Hex('spoken words'))
   })
