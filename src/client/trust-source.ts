@@ -51,10 +51,11 @@ export class RouterTrustSource implements TrustSource {
   async #request(): Promise<NewestTrust> {
     const { base, deps, environments, rootJwk } = this.#settings
     const address = addressOf(this.#settings, '/.well-known/trust.json')
-    const [fetched, lastAccepted] = await Promise.all([
-      fetchTrustBundle(address.href, base.origin, this.#fetch).catch(unreachable),
-      this.#state.read(rootJwk),
-    ])
+    const fetched = await fetchTrustBundle(address.href, base.origin, this.#fetch).catch(
+      unreachable,
+    )
+    // Only now: the router decides how long its answer takes, and a newer bundle may have been stored meanwhile.
+    const lastAccepted = await this.#state.read(rootJwk)
     const { jws } = fetched
     if (jws === undefined) throw new AttestationRefused(fetched.checks)
     const result = await verifyTrustBundle(jws, rootJwk, {

@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -71,12 +72,13 @@ export class SettingsFile {
   }
 }
 
-/** Replaces the file atomically. */
+/** Replaces the file atomically; where it is a link, the file that it leads to. */
 function writeSafely(path: string, content: string | Buffer, mode: number): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.${process.pid}`
+  const target = existsSync(path) ? realpathSync(path) : path
+  const draft = `${target}.${process.pid}`
   writeFileSync(draft, content, { mode })
-  renameSync(draft, path)
+  renameSync(draft, target)
 }
 
 function sha256(bytes: Buffer): string {

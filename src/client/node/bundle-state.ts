@@ -49,13 +49,16 @@ export async function readAcceptedBundle(
 }
 
 /**
- * Stores a bundle in place of the previous one.
+ * Stores a bundle in place of the previous one, unless that is newer: another program may have stored it meanwhile.
  * @throws ClientError when the stored state cannot be used
  */
 export async function writeAcceptedBundle(path: string, accepted: StoredBundle): Promise<void> {
   if (path === 'none') return
   const { root, ...kept } = accepted
-  const text = JSON.stringify({ ...(await readState(path)), [root]: kept }, null, 2)
+  const state = await readState(path)
+  const stored = state[root]
+  if (stored !== undefined && stored.version > kept.version) return
+  const text = JSON.stringify({ ...state, [root]: kept }, null, 2)
   const draft = `${path}.${process.pid}`
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })

@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -57,6 +66,17 @@ describe('connect and disconnect', () => {
       expect(existsSync(join(home, path)) ? textOf(path) : undefined).toBe(text)
     },
   )
+
+  test('change the file behind a link, and leave the link where it is', async () => {
+    put('dotfiles/claude.json', JSON_SETTINGS)
+    put('.claude/settings.json', undefined)
+    symlinkSync('../dotfiles/claude.json', join(home, '.claude/settings.json'))
+    await cmr('connect', 'claude', '--yes')
+    expect(textOf('dotfiles/claude.json')).toContain('http://127.0.0.1:8790')
+    await cmr('disconnect', 'claude')
+    expect(textOf('dotfiles/claude.json')).toBe(JSON_SETTINGS)
+    expect(readlinkSync(join(home, '.claude/settings.json'))).toBe('../dotfiles/claude.json')
+  })
 
   test('keeps the comments and the tables of codex, and replaces what it chose before', async () => {
     put('.codex/config.toml', CODEX)
