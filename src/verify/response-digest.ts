@@ -23,7 +23,10 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
     if (carriesService(event)) {
       if (!LAST_EVENT.test(event)) {
-        throw new MalformedEvidence('answer', 'its last event holds more than the router writes there')
+        throw new MalformedEvidence(
+          'answer',
+          'its last event holds more than the router writes there',
+        )
       }
       if (AFTER_LAST.test(text.slice(start + event.length))) return start
       throw new MalformedEvidence(

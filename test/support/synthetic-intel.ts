@@ -18,6 +18,8 @@ export interface SyntheticIntel {
   readonly signingKey: CryptoKey
   readonly rootList: Bytes
   readonly chipList: Bytes
+  /** A chip that no authority certified, but the other chip's key: what its thief could make. */
+  readonly forgedChip: Pick<SyntheticIntel, 'chipChainPem' | 'chipKey' | 'chipList'>
 }
 
 export interface Revocations {
@@ -39,18 +41,19 @@ export async function makeSyntheticIntel(
   now: number,
   revocations: Revocations = {},
 ): Promise<SyntheticIntel> {
-  const [root, authority, chip, signing, stranger] = await Promise.all(
-    Array.from({ length: 5 }, () => crypto.subtle.generateKey(SCHEME, true, ['sign', 'verify'])),
+  const [root, authority, chip, signing, stranger, forged] = await Promise.all(
+    Array.from({ length: 6 }, () => crypto.subtle.generateKey(SCHEME, true, ['sign', 'verify'])),
   )
-  if (!root || !authority || !chip || !signing || !stranger) throw new Error('no keys')
+  if (!root || !authority || !chip || !signing || !stranger || !forged) throw new Error('no keys')
   const issue = issuer(now)
   const ROOT = 'CN=Synthetic SGX Root CA'
   const PLATFORM = 'CN=Intel SGX PCK Platform CA'
   const rootCert = await issue(ROOT, ROOT, root, root, [authorityMark()])
   const authorityCert = await issue(PLATFORM, ROOT, authority, root, [authorityMark()])
-  const chipCert = await issue('CN=Intel SGX PCK Certificate', PLATFORM, chip, authority, [
-    new x509.Extension('1.2.840.113741.1.13.1', false, sgxExtension()),
-  ])
+  const CHIP = 'CN=Intel SGX PCK Certificate'
+  const ofChip = [new x509.Extension('1.2.840.113741.1.13.1', false, sgxExtension())]
+  const chipCert = await issue(CHIP, PLATFORM, chip, authority, ofChip)
+  const forgedCert = await issue(CHIP, CHIP, forged, chip, ofChip)
   const signingCert = await issue('CN=Intel SGX TCB Signing', ROOT, signing, root, [])
   const listKey = revocations.listSignedBy === 'stranger' ? stranger : authority
   const revoked = revocations.chip ? [chipCert.serialNumber] : []
@@ -63,6 +66,11 @@ export async function makeSyntheticIntel(
     signingKey: signing.privateKey,
     rootList: await revocationList(ROOT, root, [], now),
     chipList: await revocationList(PLATFORM, listKey, revoked, now),
+    forgedChip: {
+      chipChainPem: pem(forgedCert, chipCert, authorityCert, rootCert),
+      chipKey: forged.privateKey,
+      chipList: await revocationList(CHIP, chip, [], now),
+    },
   }
 }
 

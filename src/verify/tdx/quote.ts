@@ -1,6 +1,7 @@
 import { constants, Quote, QuoteVerifier, type Collateral, type TDReport10 } from '@phala/dcap-qvl'
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
+import { requireCertificateRoles } from './certificate-roles.ts'
 import { asBuffer } from './chip-chain.ts'
 import { checkRevocationLists } from './revocation.ts'
 import { judgeTcb, type TcbVerdict } from './tcb-status.ts'
@@ -24,7 +25,8 @@ export interface VerifiedQuote extends TcbVerdict {
 }
 
 /**
- * Verifies a quote as of `now` (ms): signatures, certificates, revocation lists, dates, TDX module and TCB level.
+ * Verifies a quote as of `now` (ms): signatures, certificates and their roles, revocation lists, dates, TDX module and
+ * TCB level.
  * Whether the platform's state is acceptable is decided by the caller.
  * @throws EvidenceRefused `hardware` with the failed check, `debug`, or `unknown_format` when it is not a TDX quote
  */
@@ -43,6 +45,7 @@ export function createQuoteVerifier(rootDer: Bytes): VerifyQuote {
   return async (quote, collateral, now) => {
     verifySignatures(verifier, quote, collateral, now)
     const parsed = Quote.parse(quote)
+    requireCertificateRoles(parsed, collateral, rootDer)
     await checkRevocationLists(parsed, collateral, { rootDer, now })
     const td = parsed.report.asTd10()
     if (td === null) throw new EvidenceRefused('unknown_format')

@@ -275,6 +275,33 @@ describe('a quote is refused', () => {
     await expect(verify(quote, collateral, NOW)).rejects.toThrow(`${HARDWARE} (revocation)`)
   })
 
+  it('whose platform the key of a chip rates in place of Intel', async () => {
+    const thief = { ...intel, signingKey: intel.chipKey, signingChainPem: intel.chipChainPem }
+    const quote = await makeQuote(intel, GUEST)
+    const honest = await collateralFor(quote)
+    const rated = await collateralFor(quote, {}, thief)
+    for (const document of ['tcb_info', 'qe_identity'] as const) {
+      const forged = {
+        ...honest,
+        [document]: rated[document],
+        [`${document}_signature`]: rated[`${document}_signature`],
+        [`${document}_issuer_chain`]: rated[`${document}_issuer_chain`],
+      }
+      // eslint-disable-next-line no-await-in-loop -- two cases
+      await expect(verify(quote, forged, NOW)).rejects.toThrow(`${HARDWARE} (certificate_roles)`)
+    }
+  })
+
+  it('of a chip that the key of another chip certified in place of Intel', async () => {
+    const { forgedChip } = intel
+    const quote = await makeQuote({ ...intel, ...forgedChip }, GUEST)
+    const collateral = {
+      ...(await collateralFor(await makeQuote(intel, GUEST))),
+      pck_crl: toHex(forgedChip.chipList),
+    }
+    await expect(verify(quote, collateral, NOW)).rejects.toThrow(`${HARDWARE} (certificate_roles)`)
+  })
+
   it('when Intel does not answer', async () => {
     const quote = await makeQuote(intel, GUEST)
     const source = pcsOverWeb(() => Promise.reject(new Error('no network')))

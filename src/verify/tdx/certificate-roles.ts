@@ -1,0 +1,61 @@
+import { utils, type Collateral, type Quote } from '@phala/dcap-qvl'
+import { copyBytes, equalBytes, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { readAuthority } from '../x509/authority.ts'
+import { readCertificate, type Certificate } from '../x509/certificate.ts'
+import { asBuffer } from './chip-chain.ts'
+
+const CHIP = 'Intel SGX PCK Certificate'
+const CHIP_AUTHORITIES: readonly string[] = [
+  'Intel SGX PCK Platform CA',
+  'Intel SGX PCK Processor CA',
+]
+const RATINGS_SIGNER = 'Intel SGX TCB Signing'
+
+/**
+ * Requires that each certificate is used for what Intel issued it for, as Intel's Quote Verification Library does: one of
+ * Intel's two authorities certified the chip, and the root certified the signer of TCB info and enclave identity. `@phala/dcap-qvl` (0.3.9) verifies the signatures of chains of any length, whoever the signers are:
+ * the stolen key of one old chip could certify others, or sign a good rating of its own.
+ * @throws EvidenceRefused `hardware` (`certificate_roles`) when a certificate has another role or cannot be parsed
+ */
+export function requireCertificateRoles(
+  quote: Quote,
+  collateral: Pick<Collateral, 'tcb_info_issuer_chain' | 'qe_identity_issuer_chain'>,
+  rootDer: Bytes,
+): void {
+  const { tcb_info_issuer_chain: ofRating, qe_identity_issuer_chain: ofEnclave } = collateral
+  try {
+    const root = readCertificate(rootDer)
+    const kept = [
+      isChip(belowRoot(quote.rawCertChain(), root), root),
+      ...[ofRating, ofEnclave].map((pem) => isSigner(belowRoot(utf8(pem), root), root)),
+    ].every(Boolean)
+    if (kept) return
+  } catch (cause) {
+    throw new EvidenceRefused('hardware', ['certificate_roles'], { cause })
+  }
+  throw new EvidenceRefused('hardware', ['certificate_roles'])
+}
+
+/** The certificates of a PEM chain without the root, which is mostly its last one. */
+function belowRoot(pem: Uint8Array, root: Certificate): Certificate[] {
+  const chain = utils.extractCerts(asBuffer(pem)).map((one) => readCertificate(copyBytes(one)))
+  const last = chain.at(-1)
+  return last !== undefined && equalBytes(last.spki, root.spki) ? chain.slice(0, -1) : chain
+}
+
+function isChip([chip, authority, ...more]: readonly Certificate[], root: Certificate): boolean {
+  if (chip === undefined || authority === undefined || more.length > 0) return false
+  return (
+    chip.subjectName === CHIP &&
+    CHIP_AUTHORITIES.includes(authority.subjectName) &&
+    readAuthority(authority).ca &&
+    equalBytes(chip.issuer, authority.subject) &&
+    equalBytes(authority.issuer, root.subject)
+  )
+}
+
+function isSigner([signer, ...more]: readonly Certificate[], root: Certificate): boolean {
+  if (signer === undefined || more.length > 0) return false
+  return signer.subjectName === RATINGS_SIGNER && equalBytes(signer.issuer, root.subject)
+}
