@@ -3,7 +3,8 @@ import type { Spread } from './figures.ts'
 import type { Plot, Plots } from './plot.ts'
 import type { Report } from './report.ts'
 import { added, beside, cpuOfFloor, of, partsOf, type Figure } from './table.ts'
-import { checkTargets, COMPARISON_TARGETS } from './targets.ts'
+import { COMPARISON_TARGETS } from './comparison-targets.ts'
+import { checkTargets } from './targets.ts'
 import { STREAM_KINDS } from './windows.ts'
 
 /** Colours that also differ for readers who cannot tell red from green (Okabe and Ito, 2008). */

@@ -16,7 +16,8 @@ import {
   systemTable,
   type Figure,
 } from './table.ts'
-import { COMPARISON_TARGETS, targetTable, type Target } from './targets.ts'
+import { COMPARISON_TARGETS } from './comparison-targets.ts'
+import { targetTable, type Target } from './targets.ts'
 import { FIRST_STREAMS, OPEN_STREAMS, STREAM_KINDS, type WindowKind } from './windows.ts'
 
 const FRAMES_ON_MORE_CORES: Target = {

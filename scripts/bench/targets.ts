@@ -1,8 +1,7 @@
 import { spreadOf, spreadOfValid } from './figures.ts'
-import { PORTKEY_ON_NODE } from './portkey.ts'
 import type { MemoryStart, Report, SystemReport } from './report.ts'
-import { beside, FLOOR, markdownTable, type Figure, type Window } from './table.ts'
-import { FIRST_STREAMS, IDLE_AFTER_MS, type WindowKind } from './windows.ts'
+import { beside, markdownTable, type Figure, type Window } from './table.ts'
+import type { WindowKind } from './windows.ts'
 
 /** A target for the router, and the measured value. */
 export interface TargetResult {
@@ -36,110 +35,13 @@ interface Yardstick {
 }
 
 /** As a multiple of the other system's figure. */
-const OF = (other: string): Yardstick => ({ other, how: (own, its) => own / its })
+export const OF = (other: string): Yardstick => ({ other, how: (own, its) => own / its })
 
 /** As the difference from the other system's figure. */
-const OVER = (other: string): Yardstick => ({ other, how: (own, its) => own - its })
-
-/** Frames that 512 streams are sent in a second. */
-const SENT = 25_600
-
-/** What must hold in one run beside the floor and the peer. */
-export const COMPARISON_TARGETS: readonly Target[] = [
-  compared('CPU per request at 64, of the floor', 'whole-64', cpu, 'router', OF(FLOOR), {
-    atMost: 3,
-  }),
-  compared(
-    'CPU per request at 64, pinned, of the floor',
-    'whole-64',
-    cpu,
-    'router-pinned',
-    OF(FLOOR),
-    {
-      atMost: 3.3,
-    },
-  ),
-  compared('requests/s at 64, of the floor', 'whole-64', rate, 'router', OF(FLOOR), {
-    atLeast: 0.4,
-  }),
-  compared(
-    'requests/s at 64, of Portkey on Node',
-    'whole-64',
-    rate,
-    'router',
-    OF(PORTKEY_ON_NODE),
-    {
-      atLeast: 1,
-    },
-  ),
-  compared('p50 added over direct at 1, ms', 'whole-1', p50, 'router', OVER('direct'), {
-    atMost: 2,
-  }),
-  compared(
-    'p50 added over direct at 1, pinned, ms',
-    'whole-1',
-    p50,
-    'router-pinned',
-    OVER('direct'),
-    { atMost: 2 },
-  ),
-  compared(
-    'first delta added over the floor, ms',
-    'first-delta',
-    firstDelta,
-    'router',
-    OVER(FLOOR),
-    {
-      atMost: 2,
-    },
-  ),
-  compared(
-    'first delta added over the floor, pinned, ms',
-    'first-delta',
-    firstDelta,
-    'router-pinned',
-    OVER(FLOOR),
-    {
-      atMost: 2,
-    },
-  ),
-  absolute('CPU per frame, 64 streams, us', 'streams-64', cpu, 'router', { atMost: 75 }),
-  absolute('CPU per frame, 64 streams, pinned, us', 'streams-64', cpu, 'router-pinned', {
-    atMost: 90,
-  }),
-  absolute('CPU per frame, 512 streams, pinned, us', 'streams-512', cpu, 'router-pinned', {
-    atMost: 45,
-  }),
-  absolute(
-    'frames/s, 512 streams, pinned, of those sent',
-    'streams-512',
-    ({ framesPerSecond }) => framesPerSecond / SENT,
-    'router-pinned',
-    { atLeast: 0.98 },
-  ),
-  {
-    title: 'memory per open stream, of the floor',
-    atMost: 2,
-    measure: (report) => {
-      const read = memoryReader(report, ({ perStreamKib }) => perStreamKib)
-      return combine(read('router'), read(FLOOR), (own, floor) => own / floor)
-    },
-  },
-  {
-    title: `memory of worker and daemon, idle ${IDLE_AFTER_MS / 1_000} s after start, MiB`,
-    atMost: 300,
-    measure: (report) => memoryReader(report, ({ idleMib }) => idleMib)('router'),
-  },
-  {
-    title: `the same, idle after ${FIRST_STREAMS.toLocaleString('en')} streams, MiB`,
-    measure: (report) => memoryReader(report, ({ servedMib }) => servedMib)('router'),
-  },
-  growth('prompt of 10 MiB, of 4 prompts of 2.5 MiB', 'prompt of 10 MiB', 'prompt of 2.5 MiB', 4),
-  growth('line of 8 MiB, of 4 lines of 2 MiB', 'line of 8 MiB', 'line of 2 MiB', 4),
-]
+export const OVER = (other: string): Yardstick => ({ other, how: (own, its) => own - its })
 
 /** A figure of one kind of window against that of another system in the same round, as the median of the rounds. */
-function compared(
+export function compared(
   title: string,
   kind: WindowKind,
   figure: (window: Window) => number,
@@ -174,12 +76,12 @@ export function absolute(
 }
 
 /** Reads the median of a figure over the starts of a system for its memory. */
-function memoryReader(report: Report, figure: (start: MemoryStart) => number): Read {
+export function memoryReader(report: Report, figure: (start: MemoryStart) => number): Read {
   return (name) => spreadOf((find(report, name)?.memory?.starts ?? []).map(figure))?.median
 }
 
 /** Linear time gives 1; 1.5 allows for noise; quadratic time would give `times`. */
-function growth(title: string, large: string, small: string, times: number): Target {
+export function growth(title: string, large: string, small: string, times: number): Target {
   const measure = (report: Report) => {
     const sizes = find(report, 'router')?.sizesMs ?? {}
     const base = sizes[small]
@@ -197,11 +99,11 @@ export function cpu({ cpuUs }: Window): number {
   return cpuUs
 }
 
-function p50({ p50Ms }: Window): number {
+export function p50({ p50Ms }: Window): number {
   return p50Ms
 }
 
-function firstDelta({ firstDeltaP50Ms }: Window): number {
+export function firstDelta({ firstDeltaP50Ms }: Window): number {
   return firstDeltaP50Ms
 }
 
@@ -214,7 +116,7 @@ function find({ systems }: Report, name: string): SystemReport | undefined {
   return systems.find((system) => system.name === name)
 }
 
-function combine(
+export function combine(
   left: number | undefined,
   right: number | undefined,
   how: (left: number, right: number) => number,

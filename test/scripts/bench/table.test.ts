@@ -10,7 +10,8 @@ import {
   spreadText,
   systemTable,
 } from '../../../scripts/bench/table.ts'
-import { checkTargets, COMPARISON_TARGETS, targetTable } from '../../../scripts/bench/targets.ts'
+import { COMPARISON_TARGETS } from '../../../scripts/bench/comparison-targets.ts'
+import { checkTargets, targetTable } from '../../../scripts/bench/targets.ts'
 import { WORKERS } from '../../../scripts/bench/workers.ts'
 import { report, system, windowWith } from './reports.ts'
 
