@@ -4,7 +4,7 @@ import { toHex } from '../../protocol/bytes.ts'
 import { judge, verdict, type Check } from '../../verify/check.ts'
 import { verifyEnvelope } from '../../verify/envelope.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
-import { acceptBundle, obtainBundle } from '../verify/attestation-command.ts'
+import { acceptBundle, obtainBundle } from '../verify/accepted-bundle.ts'
 import { InputError } from '../verify/input-error.ts'
 import type { GuestConnection } from './guest-connection.ts'
 

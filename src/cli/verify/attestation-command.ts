@@ -1,8 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { toHex } from '../../protocol/bytes.ts'
 import { KEY_CONFIG_PATH } from '../../protocol/ehbp.ts'
-import type { Es256Jwk } from '../../protocol/jwk.ts'
-import type { LogProofs } from '../../protocol/trust-bundle.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { judge, verdict } from '../../verify/check.ts'
 import {
@@ -16,24 +14,14 @@ import { readServedHpkeKey } from '../../verify/served-hpke-key.ts'
 import { checkLogged } from '../../verify/transparency/check-logged.ts'
 import { readLogPolicy, type LogPolicy } from '../../verify/transparency/log-policy.ts'
 import { TransparencyError } from '../../verify/transparency/transparency-error.ts'
-import { verifyTrustBundle, type TrustBundleResult } from '../../verify/trust-bundle.ts'
-import {
-  defaultStatePath,
-  readAcceptedBundle,
-  writeAcceptedBundle,
-} from '../../client/node/bundle-state.ts'
-import { acceptedEnvironments } from './environments.ts'
+import { defaultStatePath } from '../../client/node/bundle-state.ts'
+import { obtainBundle, type PublishedTrust } from './accepted-bundle.ts'
 import { InputError } from './input-error.ts'
 import { localOption, readLocalStack } from './local-stack.ts'
 import { report, type Outcome } from './print.ts'
 import { readInput, readJson } from './read-input.ts'
-import { publishedBundle, readRoot } from './release-trust.ts'
-import {
-  createRouterClient,
-  type Answer,
-  type FleetClient,
-  type RouterClient,
-} from './router-client.ts'
+import { readRoot } from './release-trust.ts'
+import { createRouterClient, type Answer, type FleetClient } from './router-client.ts'
 
 interface AttestationOptions {
   readonly rootKey: string
@@ -169,18 +157,6 @@ async function fetchEvidence(
   throw new InputError(`${client.base.origin}/attestation answers ${answer?.status}`)
 }
 
-/** A trust bundle that a router published, with the proofs of its publication. */
-interface BundleOptions {
-  readonly environment?: string | undefined
-  readonly allowSimulated?: boolean | undefined
-  readonly state: string
-}
-
-interface PublishedTrust extends TrustBundleResult {
-  readonly jws?: string
-  readonly logProofs?: LogProofs | undefined
-}
-
 /** No checks without a policy; those of a policy that does not require the log are only reported. */
 async function judgeLogged(
   manifestJws: string,
@@ -202,40 +178,6 @@ async function readPolicy(path: string): Promise<LogPolicy> {
       throw new InputError(`${path}: ${cause.message}`, { cause })
     throw cause
   }
-}
-
-/**
- * The bundle that the router publishes, verified and stored.
- * @throws InputError when it cannot be fetched
- * @throws MalformedEvidence when it cannot be parsed
- */
-export async function obtainBundle(
-  client: RouterClient,
-  rootJwk: Es256Jwk,
-  options: BundleOptions,
-): Promise<PublishedTrust> {
-  const fetched = await publishedBundle(client)
-  if (fetched.jws === undefined) return fetched
-  const trusted = await acceptBundle(fetched.jws, rootJwk, options)
-  const { jws, logProofs } = fetched
-  return { ...trusted, checks: [...fetched.checks, ...trusted.checks], jws, logProofs }
-}
-
-/** A bundle that is at hand, verified and stored. */
-export async function acceptBundle(
-  jws: string,
-  rootJwk: Es256Jwk,
-  options: BundleOptions,
-): Promise<TrustBundleResult> {
-  const result = await verifyTrustBundle(jws, rootJwk, {
-    now: Date.now(),
-    environments: acceptedEnvironments(options.environment, options.allowSimulated),
-    lastAccepted: await readAcceptedBundle(options.state, rootJwk),
-  })
-  if (result.accepted !== undefined) {
-    await writeAcceptedBundle(options.state, { ...result.accepted, jws })
-  }
-  return result
 }
 
 interface Connection {

@@ -1,0 +1,53 @@
+import { readAcceptedBundle, writeAcceptedBundle } from '../../client/node/bundle-state.ts'
+import type { Es256Jwk } from '../../protocol/jwk.ts'
+import type { LogProofs } from '../../protocol/trust-bundle.ts'
+import { verifyTrustBundle, type TrustBundleResult } from '../../verify/trust-bundle.ts'
+import { acceptedEnvironments } from './environments.ts'
+import { publishedBundle } from './release-trust.ts'
+import type { RouterClient } from './router-client.ts'
+
+interface BundleOptions {
+  readonly environment?: string | undefined
+  readonly allowSimulated?: boolean | undefined
+  readonly state: string
+}
+
+/** A trust bundle that a router published, with the proofs of its publication. */
+export interface PublishedTrust extends TrustBundleResult {
+  readonly jws?: string
+  readonly logProofs?: LogProofs | undefined
+}
+
+/**
+ * The bundle that the router publishes, verified and stored.
+ * @throws InputError when it cannot be fetched
+ * @throws MalformedEvidence when it cannot be parsed
+ */
+export async function obtainBundle(
+  client: RouterClient,
+  rootJwk: Es256Jwk,
+  options: BundleOptions,
+): Promise<PublishedTrust> {
+  const fetched = await publishedBundle(client)
+  if (fetched.jws === undefined) return fetched
+  const trusted = await acceptBundle(fetched.jws, rootJwk, options)
+  const { jws, logProofs } = fetched
+  return { ...trusted, checks: [...fetched.checks, ...trusted.checks], jws, logProofs }
+}
+
+/** A bundle that is at hand, verified and stored. */
+export async function acceptBundle(
+  jws: string,
+  rootJwk: Es256Jwk,
+  options: BundleOptions,
+): Promise<TrustBundleResult> {
+  const result = await verifyTrustBundle(jws, rootJwk, {
+    now: Date.now(),
+    environments: acceptedEnvironments(options.environment, options.allowSimulated),
+    lastAccepted: await readAcceptedBundle(options.state, rootJwk),
+  })
+  if (result.accepted !== undefined) {
+    await writeAcceptedBundle(options.state, { ...result.accepted, jws })
+  }
+  return result
+}
