@@ -16,7 +16,7 @@ import { Routes } from './routes.tsx'
 import { SignIn } from './sign-in.tsx'
 import type { ViewProps } from './view.ts'
 
-const LOOK_EVERY_MS = 10_000
+const POLL_INTERVAL_MS = 10_000
 
 interface ShownProps extends ViewProps {
   readonly place: Place
@@ -162,7 +162,7 @@ function useLooks({ now, every }: ConsoleDeps) {
       setState({ look: last.current, now: now() })
     }
     document.addEventListener('visibilitychange', tick)
-    const stop = every(LOOK_EVERY_MS, tick)
+    const stop = every(POLL_INTERVAL_MS, tick)
     return () => {
       document.removeEventListener('visibilitychange', tick)
       stop()

@@ -1,18 +1,14 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import * as z from 'zod'
+import { useRef, useState } from 'preact/hooks'
 import { ReceiptFacts } from '../verifier/facts.tsx'
 import { NO_INPUTS, type Inputs } from '../verifier/inputs.ts'
 import type { ReceiptReport } from '../verifier/judge-receipt.ts'
 import { Report } from '../verifier/report.tsx'
-import { readPublic } from './api.ts'
 import { Banner } from './banner.tsx'
 import { useChat, type Settings, type Turn } from './chat.ts'
 import type { ConsoleDeps } from './deps.ts'
 import { Guarantee } from './guarantee.tsx'
 import { useGuest } from './guest.ts'
-import { TrustFields } from './proof.tsx'
-
-const EFFORTS = ['', 'off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+import { SettingsForm, useModels } from './playground-settings.tsx'
 
 /** A chat for customers: encrypted to the proven guest, with the verified receipt of every answer. */
 export function Playground({ deps }: { readonly deps: ConsoleDeps }) {
@@ -63,42 +59,6 @@ export function Playground({ deps }: { readonly deps: ConsoleDeps }) {
   )
 }
 
-interface SettingsProps extends FieldsProps {
-  readonly settings: Settings
-  readonly set: (name: keyof Settings) => (value: string) => void
-  readonly models: readonly string[]
-  readonly problem: string
-}
-
-function SettingsForm({ inputs, change, settings, set, models, problem }: SettingsProps) {
-  return (
-    <form class="settings" aria-label="Settings" onSubmit={(event) => event.preventDefault()}>
-      <KeyField inputs={inputs} change={change} />
-      <TrustFields inputs={inputs} change={change} />
-      <Choice label="Model" value={settings.model} choose={set('model')} options={models} />
-      <div class="pair">
-        <Choice
-          label="Reasoning"
-          value={settings.reasoning}
-          choose={set('reasoning')}
-          options={EFFORTS}
-        />
-        <Choice
-          label="Failover to"
-          value={settings.failover}
-          choose={set('failover')}
-          options={['', ...models.filter((one) => one !== settings.model)]}
-        />
-      </div>
-      {problem !== '' && (
-        <p class="fault" role="alert">
-          {problem}
-        </p>
-      )}
-    </form>
-  )
-}
-
 /** What is missing before a message can be sent; empty where nothing is. */
 function lackOf({
   guest,
@@ -114,67 +74,6 @@ function lackOf({
   if (guest === 'proving') return 'The router is being proven.'
   if (guest === 'refused') return 'This router is not proven.'
   return model === '' ? 'The router lists no models.' : ''
-}
-
-const modelsSchema = z.object({ data: z.array(z.looseObject({ id: z.string() })) })
-
-function useModels(): { readonly models: readonly string[]; readonly problem: string } {
-  const [known, setKnown] = useState({ models: [] as readonly string[], problem: '' })
-  useEffect(() => {
-    readPublic('/v1/models?type=chat', modelsSchema).then(
-      ({ data }) => setKnown({ models: data.map(({ id }) => id), problem: '' }),
-      (error: unknown) =>
-        setKnown({ models: [], problem: error instanceof Error ? error.message : 'No models.' }),
-    )
-  }, [])
-  return known
-}
-
-interface FieldsProps {
-  readonly inputs: Inputs
-  readonly change: (changes: Partial<Inputs>) => void
-}
-
-function KeyField({ inputs, change }: FieldsProps) {
-  return (
-    <div class="field">
-      <label for="key">API key</label>
-      <input
-        id="key"
-        type="password"
-        autocomplete="off"
-        value={inputs.apiKey}
-        aria-describedby="key-hint"
-        onInput={({ currentTarget }) => change({ apiKey: currentTarget.value.trim() })}
-      />
-      <p class="hint" id="key-hint">
-        Kept in the memory of this page alone. Answers are billed to it.
-      </p>
-    </div>
-  )
-}
-
-interface ChoiceProps {
-  readonly label: string
-  readonly value: string
-  readonly choose: (value: string) => void
-  readonly options: readonly string[]
-}
-
-function Choice({ label, value, choose, options }: ChoiceProps) {
-  const id = useId()
-  return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <select id={id} value={value} onChange={({ currentTarget }) => choose(currentTarget.value)}>
-        {options.map((option) => (
-          <option key={option} value={option}>
-            {option === '' ? 'Default' : option}
-          </option>
-        ))}
-      </select>
-    </div>
-  )
 }
 
 interface AskProps {
