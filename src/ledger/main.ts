@@ -33,7 +33,7 @@ async function boot(received: unknown): Promise<number> {
   return (await serveLedger(ledger, link, randomUUID())).port
 }
 
-/** A half-working ledger serves nobody: the supervisor starts a new one. */
+/** A ledger that works only in part is of no use: the supervisor starts a new one. */
 function fail(error: unknown): void {
   jsonLog(Date.now, (line) => void process.stdout.write(line))(
     'unexpected_error',

@@ -7,7 +7,7 @@ import type { SyncStore } from '../worker/storage/sync-store.ts'
 export interface SqliteFile extends SyncStore {
   /**
    * Writes everything in the write-ahead log to the database and empties the log, which otherwise keeps older versions of
-   * pages until later writes need their space. It waits for nobody.
+   * pages until later writes need their space. It does not wait for readers.
    * @returns false where a reader still needs the log
    */
   emptyLog(): boolean

@@ -119,7 +119,7 @@ export class Writer {
     return answers
   }
 
-  /** Folds last: whoever asked for one reads everything that was confirmed before it was answered. */
+  /** Folds last, so that a reader that asked for a fold finds everything that was confirmed before its answer. */
   async #round(): Promise<void> {
     await this.#operations.carryOut(MAX_CALLS, (calls) => this.#operate(calls))
     await this.#batches.carryOut(MAX_CALLS, (batches) => this.#run(batches))

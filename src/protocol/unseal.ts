@@ -43,7 +43,7 @@ export const UNSEAL_REFUSALS = {
   malformed: 'this is no unseal document',
   bad_signature: 'the document is not signed by the operator key of the configuration',
   not_yet_valid: 'the document is from the future, or the clock of this router is behind',
-  expired: 'the time of the document is over',
+  expired: 'the document has expired',
   validity_too_long: `the document is valid for more than ${MAX_VALIDITY_SECONDS} seconds`,
   wrong_router: 'the document is for another router: its TLS key is not the one in use',
   wrong_configuration: 'the document is for another configuration than the one in force',

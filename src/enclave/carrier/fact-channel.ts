@@ -34,7 +34,7 @@ export class FactTeller {
   }
 }
 
-/** The facts as another thread tells them, never older than what it has told by now. */
+/** The facts of another thread, never older than what it has sent by now. */
 export class FactMirror {
   readonly #feed: FactFeed
   #facts: Facts = NO_FACTS

@@ -12,7 +12,7 @@ export interface MirroredDeps {
   readonly now: () => number
 }
 
-/** The proofs of the main thread, for another one. Evidence that has expired here counts no more, whatever was told. */
+/** The proofs of the main thread, for another one. Evidence that has expired here counts no more, whatever the main thread has sent. */
 export function createMirroredProofs({
   mirror,
   questions,

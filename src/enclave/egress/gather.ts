@@ -7,14 +7,14 @@ export interface GatherLimits {
   readonly ms: number
 }
 
-/** What came of an answer that is not gathered any more. Whoever passes it on gives the memory back then. */
+/** What came of an answer that is not gathered any more. The one that passes it on gives the memory back then. */
 export interface Begun {
   readonly parts: readonly Buffer[]
   readonly memory: StreamMemory
 }
 
-/** Told once what became of an answer. */
-export interface Gathering {
+/** What is called once, with what became of an answer. */
+export interface GatherOutcome {
   whole(body: Buffer): void
   /** Nothing comes after this part, and the answer is not whole. */
   brokenOff(part: Buffer): void
@@ -23,12 +23,12 @@ export interface Gathering {
 }
 
 /**
- * Gathers the body of an answer, in memory that is counted from its first byte until it is told.
+ * Gathers the body of an answer, in memory that is counted from its first byte until the outcome is reported.
  * @param limits for an answer of any length
  */
 export function gather(
   answer: AnswerBody,
-  told: Gathering,
+  outcome: GatherOutcome,
   memory: StreamMemory,
   limits?: GatherLimits,
 ): void {
@@ -49,7 +49,7 @@ export function gather(
         memory.giveBack()
       }
     })
-  const giveUp = () => end(() => told.tooMuch({ parts: parts.splice(0), memory }))
+  const giveUp = () => end(() => outcome.tooMuch({ parts: parts.splice(0), memory }))
   const timer = limits && setTimeout(giveUp, limits.ms)
   answer.on('data', (part) => {
     if (isOver) return
@@ -58,8 +58,8 @@ export function gather(
     const isLeft = takes(memory, part.length)
     if (!isLeft || (limits !== undefined && length > limits.bytes)) giveUp()
   })
-  answer.once('end', () => endGathered(() => told.whole(joined(parts))))
-  answer.once('close', () => endGathered(() => told.brokenOff(joined(parts))))
+  answer.once('end', () => endGathered(() => outcome.whole(joined(parts))))
+  answer.once('close', () => endGathered(() => outcome.brokenOff(joined(parts))))
 }
 
 /** Takes so much memory if it is there. */

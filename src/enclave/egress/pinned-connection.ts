@@ -68,7 +68,7 @@ export class PinnedConnection implements RestingSource {
     return !this.#socket.destroyed
   }
 
-  /** Sends a request; the exchange is told of everything that comes of it. */
+  /** Sends a request; the exchange gets everything that comes of it. */
   send(request: ProviderRequest, exchange: Exchange): void {
     this.#client.dispatch(request, exchange)
   }

@@ -16,7 +16,7 @@ export function relayAtOnce(
   response.once('close', () => answer.destroy())
   // A response that is closed already reports that by itself.
   response.on('error', () => {})
-  const told = {
+  const outcome = {
     whole: (body: Buffer) => response.end(body),
     brokenOff: (part: Buffer) => {
       if (response.destroyed) return
@@ -30,5 +30,5 @@ export function relayAtOnce(
       memory.giveBack()
     },
   }
-  gather(answer, told, memory)
+  gather(answer, outcome, memory)
 }

@@ -56,16 +56,16 @@ function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
   const framing = framingOf(answer.headers)
   const head = framing && smallHead(answer, open.channel.evidence.evidence_digest)
   if (head === undefined) return caller.wait(waiting.keep(answer, open))
-  const told = {
+  const outcome = {
     whole: (body: Buffer) => caller.answer(withLength(head, body.length), body),
     brokenOff: (part: Buffer) => caller.breakOff(head, part),
     tooMuch: (begun: Begun) => caller.wait(waiting.keep(answer, open, begun)),
   }
   const limits = framing === 'chunks' ? CHUNKED : undefined
-  gather(answer, told, memory.forAnswer(open.channel.provider), limits)
+  gather(answer, outcome, memory.forAnswer(open.channel.provider), limits)
 }
 
-/** An answer in chunks that has ended within this is a small one, too. Whoever asks for no stream reads nothing before its end. */
+/** An answer in chunks that has ended within this is a small one, too. A caller that asked for no stream needs nothing before the end. */
 const CHUNKED: GatherLimits = { bytes: SMALL_BODY_BYTES, ms: 50 }
 
 /** How the end of an answer that may be small is found; undefined where it is none, or may be a stream. */

@@ -4,8 +4,8 @@ import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 
 /**
- * `exhausted`: this process, or its machine, has no file descriptors, memory or ports of its own left for a connection, whoever
- * the peer is.
+ * `exhausted`: this process, or its machine, has no file descriptors, memory or ports of its own left for a connection to
+ * any peer.
  */
 export type ConnectFailureKind = 'unreachable' | 'timeout' | 'exhausted'
 

@@ -69,12 +69,12 @@ export function createBatcher<Item, Answer>(
     const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
     const fail = () => resolve(failure(rules))
     const failAll = () => {
-      // Nobody would tell those that join from now on.
+      // Requests that joined from now on would get no outcome.
       if (open === batch) open = undefined
       fail()
       tellAll(batch, failure(rules))
     }
-    // The runtime writes a warning into the log, which is no JSON, where a request is told something after its end.
+    // Resolving a promise of a request that has ended makes the runtime write a warning, which is not JSON, into the log.
     let leave: () => void
     if (index > 1) {
       batch.told.push(resolve)

@@ -89,7 +89,7 @@ async function inTime(
   // The runtime rejects it when it ends the request that does the work.
   const told = running.then(resolve, fail)
   const passed = () => {
-    // The runtime writes a warning into the log, which is no JSON, where a request is told something after its end.
+    // Resolving a promise of a request that has ended makes the runtime write a warning, which is not JSON, into the log.
     keepAlive(told.then(platformTurn))
     fail()
   }

@@ -15,10 +15,10 @@ export interface GatheringRules {
   readonly now: () => number
 }
 
-/** A quiet turn for each of so many open requests: with few, another turn costs more than the joiners it may bring. */
+/** One quiet turn for each of so many open requests: with few of them, another turn costs more than the joiners it may bring. */
 const REQUESTS_PER_TURN = 2
 
-/** More quiet turns than this bring nobody. */
+/** After this many quiet turns no further request joins. */
 const MAX_QUIET_TURNS = 5
 
 /** A steady flow of joiners delays the first no longer than this many turns, nor than this time and one turn, ms. */
@@ -26,10 +26,10 @@ const MAX_TURNS = 16
 const MAX_WAIT_MS = 20
 
 /**
- * Waits while other requests join a call: until so many turns of the event loop in a row have brought nobody as the number of
- * open requests asks for, or all of them have joined. While the worker is busy, a turn takes as long as what it has to do, so a
- * call waits for what is about to join it; while it is idle, some turns take less than a tenth of a millisecond. A time would make
- * calls wait also where nobody comes (docs/performance-findings.md, "How long a shared call waits").
+ * Waits while other requests join a call: until nothing has joined for some turns of the event loop in a row, more of them the more
+ * requests are open, or until all have joined. While the worker is busy, a turn takes as long as what it has to do, so a
+ * call waits for what is about to join it; while it is idle, some turns take less than a tenth of a millisecond. A fixed time would
+ * make calls wait even when no other comes (docs/performance-findings.md, "How long a shared call waits").
  * @param nextTurn resolves once the events that are ready now have run
  */
 export async function waitForJoiners(

@@ -23,7 +23,7 @@ export class KeptConnection {
   #connection: MessageConnection | undefined
   #openedAt = Number.NEGATIVE_INFINITY
 
-  /** @param ended told when an open connection has ended, with the number of its open calls */
+  /** @param ended called when an open connection has ended, with the number of its open calls */
   constructor(target: MessageTarget, host: BatchDeps, ended: (calls: number) => void) {
     this.#target = target
     this.#host = host

@@ -36,10 +36,10 @@ export type Reply = Pick<LinkMessage, 'kind' | 'head' | 'body'>
 /** The bytes of calls that are not answered, at most. */
 const MAX_OPEN_BYTES = 16 * 1024 * 1024
 
-/** Seen to be late for this long, the request that owns the connection is not waited for: what it has not sent is made in another way, ms. */
+/** Once the owning request has been late for this long, the calls that it has not sent are made in another way, ms. */
 const GIVE_BACK_MS = 250
 
-/** Seen to be late for this long, it counts as lost, and so do the answers to what it has sent, ms. */
+/** Once it has been late for this long, the connection counts as lost, and with it the answers to what was sent, ms. */
 const LOST_MS = 10_000
 
 /** Longer than any request may take for a whole answer. Requests that the runtime ended in the middle of a call never end it, ms. */
@@ -68,11 +68,11 @@ interface Waiting {
 
 /**
  * A connection over which many requests make their small calls. The runtime lets no request use a connection of another one. So it
- * belongs to the request that opened it, which is kept alive for it, and takes the calls of the others from a list; what one moment brings
- * leaves as one frame. Each call waits for a promise of its own request. When the connection ends, all its calls fail.
+ * belongs to the request that opened it, which is kept alive for it, and takes the calls of the others from a list; calls of the same
+ * moment are sent as one frame. Each call waits for a promise of its own request. When the connection ends, all its calls fail.
  *
- * The runtime tells nobody when it ends the request that owns the connection. That is seen by what is not sent: no call is added
- * to it, and those that wait for it fail within a second as never sent, so that they can be made in another way.
+ * The runtime gives no notice when it ends the request that owns the connection. It shows in calls that are not sent: then no call is
+ * added, and those that wait fail within a second as never sent, so that they can be made in another way.
  */
 export class MessageConnection {
   readonly #host: BatchDeps
@@ -86,7 +86,7 @@ export class MessageConnection {
   #lastId = 0
   #wake: (() => void) | undefined
 
-  /** @param ended told when it was open and has ended, with the number of its open calls */
+  /** @param ended called when an open connection has ended, with the number of its open calls */
   constructor(host: BatchDeps, ended: (calls: number) => void) {
     this.#host = host
     this.#ended = ended
@@ -149,14 +149,14 @@ export class MessageConnection {
   }
 
   /**
-   * Tells the other side that nobody awaits an answer any more, unless it is there. A call that has not left yet never does.
-   * @returns who waited for it
+   * Tells the other side that an answer is no longer awaited, unless it has come. A call that has not been sent never is.
+   * @returns what waited for it
    */
   #leave(id: number): Waiting | undefined {
     const waiting = this.#settled(id)
     if (waiting === undefined) return undefined
     const leave = { kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) }
-    // Something stays in its place, by which it is seen that nothing is sent.
+    // A message stays in its place: as long as it does, it shows that nothing is sent.
     if (!this.#outbox.replace(id, leave)) this.#push(leave)
     return waiting
   }
@@ -219,7 +219,7 @@ export class MessageConnection {
     try {
       if (!(data instanceof ArrayBuffer)) throw new TypeError('a frame of text')
       for (const { id, ...reply } of readFrame(new Uint8Array(data))) {
-        // Whoever left has no answer.
+        // A call that was given up is not in the list any more.
         this.#settled(id)?.resolve(reply)
       }
     } catch {

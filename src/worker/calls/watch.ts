@@ -2,8 +2,8 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { after } from '../batching/deadline-timer.ts'
 
 /**
- * Has the current request look at something from time to time for as long as there is anything to look after, which keeps that
- * request alive. Where it is lost all the same, another one takes its place.
+ * Has the current request check something at intervals, for as long as there is anything to check, which keeps that request alive.
+ * If the runtime ends it nevertheless, the next `begin` continues in another one.
  */
 export class Watch {
   readonly #host: BatchDeps

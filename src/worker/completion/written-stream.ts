@@ -102,7 +102,7 @@ export class WrittenStream implements CommittedStream {
     const record = await this.#end().catch(() => undefined)
     const end = clientDisconnected.aborted
       ? ({ kind: 'client_gone' } as const)
-      : // Whoever used up the time that a stream may last, it is not the route's failure.
+      : // A stream that lasts longer than it may is not the route's failure.
         await endOf(taken ? record : undefined, budget.aborted ? budget.reason : aborted, carried)
     return {
       end,

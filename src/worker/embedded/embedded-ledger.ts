@@ -124,8 +124,8 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   /**
-   * Carries out an operation in memory, outside of the turns of all others, or changes nothing. That needs no turn of its own
-   * while no other work is under way and the accounts are in memory, because nothing runs meanwhile. A fold must be due:
+   * Carries out an operation in memory without waiting for its turn, or changes nothing. That is safe while no other work is
+   * under way and the accounts are in memory, because nothing runs meanwhile. A fold must be due:
    * only the store's owner may arrange the next one.
    */
   atOnce(call: LedgerCall): LedgerOutcome | undefined {

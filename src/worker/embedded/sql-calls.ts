@@ -18,7 +18,7 @@ export async function carryOutBySql(
   call: AccountCall,
 ): Promise<LedgerOutcome> {
   try {
-    // An operation changes the account of its customer, and that of whoever holds its reservation.
+    // An operation changes the account of its customer, and that of the customer that holds its reservation.
     const holder = accounts.holderOf(requestIdOf(call))
     const outcome = await carryOut(sqlLedger(database), call)
     for (const customerId of [customerOf(call), holder?.customerId]) {

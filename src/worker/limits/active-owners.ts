@@ -32,7 +32,7 @@ export class ActiveOwners {
   }
 
   /**
-   * Notes that an owner asks, and forgets those that have not for long: nobody may ever count them.
+   * Notes that an owner asks, and forgets those that have not asked for long, because no count may ever come that would do it.
    * @param time the virtual time: an idle owner does not accumulate credit
    */
   seen(name: string, now: number, time: number): Owner {

@@ -91,7 +91,10 @@ class LastHead {
     return this.#known
   }
 
-  /** A head of an answer with its text, which the daemon leaves out of the one that it was told; undefined: of no other. */
+  /**
+   * A head of the daemon's answer, with its text. The daemon leaves out the text of the head that the call named as known; undefined:
+   * it left out that of another one.
+   */
   whole(
     { text, ...head }: SignResponse['heads'][number],
     told: ReceiptHead | undefined,

@@ -19,7 +19,7 @@ const LARGE_MS = 60_000
 
 /**
  * Makes small calls as messages over one connection to the daemon, which costs about half of a request, and everything else, and all
- * while there is no such connection, over HTTP. For whoever makes a call it is the same: an answer, or a call that broke off.
+ * while there is no such connection, over HTTP. The caller sees no difference: an answer, or a call that broke off.
  */
 export class MessageBinding implements LinkCalls {
   readonly #binding: LinkBinding
@@ -29,7 +29,7 @@ export class MessageBinding implements LinkCalls {
   /** When the last answer below that path was no small one. */
   readonly #largeAt = new Map<string, number>()
 
-  /** @param ended told when an open connection has ended, with the number of its open calls */
+  /** @param ended called when an open connection has ended, with the number of its open calls */
   constructor(
     binding: LinkBinding,
     host: BatchDeps,

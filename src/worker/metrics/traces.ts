@@ -19,7 +19,7 @@ interface Begun extends Trace {
   /** A whole answer is settled before it is answered, a stream is answered first. */
   answered: boolean
   settled: boolean
-  /** The name of the customer, where the operator wants it told. */
+  /** The name of the customer, where the operator wants it in traces. */
   customer?: string
 }
 

@@ -106,7 +106,7 @@ export class CarriedCalls {
     return { error, failure: this.#isToBlame(route, death) ? BLAME : undefined }
   }
 
-  /** The death of a thread, the first call that lost it tells the routes of all that are still under way. */
+  /** The death of a thread. The first call that reports it adds the routes of all calls that are still under way there. */
   #note(thread: string, route: string): Death {
     const known = this.#deaths.find((death) => death.thread === thread)
     known?.routes.add(route)

@@ -72,7 +72,7 @@ function targetOf(
   return url === undefined || secret === undefined ? undefined : { url, secret }
 }
 
-/** Each endpoint is told once of an outage, however many rounds that takes. */
+/** Reports an outage once to each endpoint, however many rounds that takes. */
 async function tellUnstored(context: Context, config: WebhooksConfig): Promise<RunReport> {
   const { now, watch } = context
   const { id, seenAt, told } = watch.outage(context)
