@@ -82,6 +82,7 @@ const PREIMAGES: Readonly<Record<DstackEvent['version'], (event: DstackEvent) =>
 function readFacts(events: readonly DstackEvent[]): BootFacts {
   const end = events.findIndex(({ name }) => BOOT_ENDS.has(name))
   const boot = end === -1 ? events : events.slice(0, end)
+  if (boot.some(isAmbiguous)) throw new EvidenceRefused('event_log')
   const fact = (wanted: string): string | undefined => {
     const [found, ...more] = boot.filter(({ name }) => name === wanted)
     if (more.length > 0) throw new EvidenceRefused('event_log')
@@ -96,6 +97,14 @@ function readFacts(events: readonly DstackEvent[]): BootFacts {
     instanceId: fact('instance-id'),
     keyProvider: textOf(events.find(({ name }) => name === 'key-provider')),
   }
+}
+
+/**
+ * In version 1 a colon separates name and payload: with another one in the name, the same digest is that of a shorter
+ * name with a longer payload, and what was measured could be told by another name. No event of boot has one.
+ */
+function isAmbiguous({ name, version }: DstackEvent): boolean {
+  return version === 1 && name.includes(':')
 }
 
 function textOf(event: DstackEvent | undefined): string | undefined {

@@ -67,6 +67,45 @@ async function expectEveryChangeRefused(events: readonly DstackEvent[], measured
   return changes
 }
 
+describe('an event log of version 1', () => {
+  const eventOf = (name: string, payload: Bytes): DstackEvent => ({
+    imr: 3,
+    type: RUNTIME_EVENT,
+    name,
+    payload,
+    version: 1,
+    digest: '',
+    preimage: undefined,
+  })
+  const measuredBy = (events: readonly DstackEvent[]) =>
+    events.reduce<Bytes>((register, { name, payload }) => {
+      const type = Uint8Array.of(1, 0, 0, 8)
+      return sha384(register, sha384(type, utf8(`:${name}:`), payload))
+    }, new Uint8Array(48))
+
+  it('is refused where a colon in a name moves the border between name and payload', async () => {
+    // What ran, by a hash that begins with a colon, and what the workload added later in a system without a mark for the
+    // end of boot.
+    const hash = Uint8Array.of(0x3a, ...new Uint8Array(31).fill(7))
+    const pretended = eventOf('compose-hash', fromHex(COMPOSE_HASH))
+    const measured = measuredBy([eventOf('compose-hash', hash), pretended])
+    const told = [eventOf('compose-hash:', hash.slice(1)), pretended]
+    expect(measuredBy(told)).toEqual(measured)
+    await expect(replayEventLog(told, measured)).rejects.toMatchObject(REFUSED)
+  })
+
+  it('may have such names after the end of boot', async () => {
+    const events = [
+      eventOf('compose-hash', fromHex(COMPOSE_HASH)),
+      eventOf('system-ready', new Uint8Array()),
+      eventOf('app:started', utf8('now')),
+    ]
+    expect(await replayEventLog(events, measuredBy(events))).toMatchObject({
+      composeHash: COMPOSE_HASH,
+    })
+  })
+})
+
 describe('an event log of version 2', () => {
   /** Canonical JSON of three members, in their order; nothing in these names needs escaping. */
   const preimageOf = (name: string, payload: string) =>
