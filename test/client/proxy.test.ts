@@ -65,6 +65,28 @@ async function call(
 const CHAT = '/v1/chat/completions'
 
 describe('the loopback proxy', () => {
+  test.each(['//evil.example/v1/models', 'http://evil.example/v1/models', 'http://[/v1/models'])(
+    'refuses %s, which is not on the router, and takes nothing from its proof',
+    async (path) => {
+      const proxy = await proxyFor(host, 'kept')
+      expect((await call(proxy, '/v1/models')).status).toBe(200)
+      const before = host.received.length
+      const { status, body } = await call(proxy, path)
+      expect([status, JSON.parse(body).error]).toEqual([
+        400,
+        {
+          code: 'foreign_address',
+          message: 'the request names another host than the router',
+          type: 'proxy_error',
+          param: null,
+        },
+      ])
+      expect(proxy.state()).toMatchObject({ proven: true, problem: null })
+      expect(proxy.answered.at(-1)).toMatchObject({ status: 400, receipt: undefined })
+      expect(host.received.slice(before)).toEqual([])
+    },
+  )
+
   test('passes any path on, with the kept key in place of what a tool sends', async () => {
     const proxy = await proxyFor(host, 'kept')
     const before = host.received.length

@@ -104,9 +104,17 @@ async function forward(
     refuse(response, { status: 413, code: 'body_too_large', message: 'more than 64 MiB' })
     return
   }
+  const address = router.pathname.replace(/\/$/, '') + url
+  // A request line may name a host too; that is a fault of the tool, and says nothing about the router.
+  if (!URL.canParse(address, router) || new URL(address, router).origin !== router.origin) {
+    const message = 'the request names another host than the router'
+    refuse(response, { status: 400, code: 'foreign_address', message })
+    onAnswered({ method, path, status: 400, milliseconds: now() - began, receipt: undefined })
+    return
+  }
   let answer: Response
   try {
-    answer = await client.fetch(new URL(router.pathname.replace(/\/$/, '') + url, router), {
+    answer = await client.fetch(new URL(address, router), {
       method,
       headers: outgoingHeaders(request, apiKey),
       signal: hungUp.signal,
