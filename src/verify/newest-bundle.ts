@@ -76,6 +76,24 @@ export async function findNewestBundle(
   }
 }
 
+/**
+ * The newest of these bundles (compact JWS) under a release root, expired or not, for its revocations. Bundles that it
+ * did not sign, or of other environments, are ignored.
+ * @throws MalformedEvidence when one cannot be parsed
+ */
+export async function newestOf(
+  texts: readonly string[],
+  rootJwk: Es256Jwk,
+  options: Pick<TrustBundleOptions, 'now' | 'environments'>,
+): Promise<TrustBundle | undefined> {
+  const judged = await Promise.all(
+    texts.map((jws) => verifyTrustBundle(jws, rootJwk, { ...options, expired: 'accept' })),
+  )
+  return judged
+    .flatMap(({ bundle }) => bundle ?? [])
+    .toSorted((left, right) => right.version - left.version)[0]
+}
+
 function refused(fault: string): NewestBundle {
   return { checks: [judge('newest_bundle', fault, '')], notes: [] }
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
+import { es256JwkSchema } from '../../protocol/jwk.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
@@ -9,6 +10,7 @@ import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { evidenceReferences, readEvidenceList } from '../../verify/evidence-references.ts'
 import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
 import { receiptHeadline } from '../../verify/headline.ts'
+import { newestOf } from '../../verify/newest-bundle.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
 import type { ProviderStatus } from '../../verify/receipt-provider.ts'
@@ -101,7 +103,7 @@ async function judge(
     requireCrl,
     crl,
     ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
-    judgeProviderHop: providerJudgeOf(input, requirements, deps),
+    judgeProviderHop: await providerJudgeOf(input, bundles, requirements, deps),
   })
   if (result.accepted !== undefined) await deps.state.write(result.accepted)
   const { ok, simulated, checks, notes, provider, claims } = result
@@ -210,12 +212,23 @@ async function expectations(
   }
 }
 
-function providerJudgeOf(
-  { providerPolicy }: ReceiptInput,
+/** The same judge as the command's: a provider with a release root is held to the newest bundle known of that root. */
+async function providerJudgeOf(
+  { providerPolicy: policy }: ReceiptInput,
+  bundles: readonly string[],
   { allowSimulated }: Requirements,
-  { providerJudge }: PageDeps,
-): JudgeProviderHop | undefined {
-  if (providerPolicy === undefined || providerJudge === undefined) return undefined
+  { now, providerJudge, state }: PageDeps,
+): Promise<JudgeProviderHop | undefined> {
+  if (policy === undefined || providerJudge === undefined) return undefined
   const simulated = allowSimulated ? 'any' : 'refuse'
-  return providerJudge(providerPolicy, { simulated, environments: allowSimulated ? ['local'] : [] })
+  const environments = allowSimulated ? ['local'] : []
+  if (policy.adapter !== 'envelope') return providerJudge(policy, { simulated, environments })
+  const rootJwk = readDocument(es256JwkSchema, policy.root_key, 'release root key')
+  const remembered = (await state.read(rootJwk))?.jws
+  const newest = await newestOf(
+    [...bundles, remembered].filter((jws) => jws !== undefined),
+    rootJwk,
+    { now: now(), environments: [...policy.environments, ...environments] },
+  )
+  return providerJudge(policy, { simulated, environments, newest })
 }

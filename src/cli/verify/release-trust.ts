@@ -2,8 +2,9 @@ import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import type { TrustBundle } from '../../protocol/trust-bundle.ts'
 import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
+import { newestOf } from '../../verify/newest-bundle.ts'
 import type { RouterTrust } from '../../verify/receipt-router.ts'
-import { verifyTrustBundle, type TrustBundleOptions } from '../../verify/trust-bundle.ts'
+import type { TrustBundleOptions } from '../../verify/trust-bundle.ts'
 import { readAcceptedBundle } from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { readBundle, readJson } from './read-input.ts'
@@ -68,12 +69,7 @@ export async function newestUnder(
 ): Promise<TrustBundle | undefined> {
   const remembered = (await readAcceptedBundle(state, rootJwk))?.jws
   const texts = [...given, remembered].filter((jws) => jws !== undefined)
-  const judged = await Promise.all(
-    texts.map((jws) => verifyTrustBundle(jws, rootJwk, { ...options, expired: 'accept' })),
-  )
-  return judged
-    .flatMap(({ bundle }) => bundle ?? [])
-    .toSorted((left, right) => right.version - left.version)[0]
+  return newestOf(texts, rootJwk, options)
 }
 
 interface NewestOptions extends Pick<TrustBundleOptions, 'now' | 'environments'> {

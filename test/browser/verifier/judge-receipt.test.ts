@@ -1,0 +1,76 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { judgeReceipt, type ReceiptReport } from '../../../src/browser/verifier/judge-receipt.ts'
+import { memoryState } from '../../../src/client/memory-state.ts'
+import { toHex } from '../../../src/protocol/bytes.ts'
+import { sha256Hex } from '../../../src/protocol/digest.ts'
+import { providerJudge } from '../../../src/verify/providers/provider-judge.ts'
+import { releaseRootPolicy } from '../../../src/verify/providers/envelope.ts'
+import { anchorsOf, evidence, providerHopOf, receiptOf } from '../../support/synthetic-receipt.ts'
+import { MEASUREMENT, NOW } from '../../support/synthetic-snp.ts'
+import { makeWorld, signBundle, type World } from '../../support/synthetic-world.ts'
+
+let router: World
+let provider: World
+
+beforeAll(async () => {
+  ;[router, provider] = await Promise.all([makeWorld(), makeWorld()])
+}, 60_000)
+
+/** The page's verdict on a receipt, where the browser remembers this bundle of the provider's root. */
+async function judge(remembered: string, version: number): Promise<ReceiptReport> {
+  const inference_attestation = await providerHopOf(provider)
+  const text = await receiptOf(router, { claims: { inference_attestation } })
+  const { jwk, kid } = router.receiptKey
+  const state = memoryState()
+  const sha256 = await sha256Hex(remembered)
+  await state.write({ root: provider.root.kid, version, sha256, jws: remembered })
+  return judgeReceipt(
+    {
+      text,
+      id: '',
+      apiKey: '',
+      evidence: [...evidence.values()],
+      jwks: { keys: [{ ...jwk, kid, alg: 'ES256', use: 'sig' }] },
+      bundles: [],
+      request: undefined,
+      response: undefined,
+      providerPolicy: releaseRootPolicy(provider.root.jwk, {}),
+    },
+    undefined,
+    {
+      rootJwk: router.root.jwk,
+      environments: ['production'],
+      allowSimulated: false,
+      requireCrl: false,
+      crl: undefined,
+      logPolicy: undefined,
+    },
+    {
+      now: () => NOW,
+      nonce: () => 'a1'.repeat(32),
+      state,
+      anchors: anchorsOf(router),
+      providerJudge: (policy, options) =>
+        providerJudge(policy, { ...options, anchors: anchorsOf(provider) }),
+    },
+  )
+}
+
+describe("a provider's hop on the verifier page", () => {
+  test('holds under a newer bundle of its root that revokes nothing of it', async () => {
+    const report = await judge(await signBundle(provider, { version: 8 }), 8)
+    expect(report).toMatchObject({ ok: true, provider: 'rejudged' })
+  })
+
+  test('is refused by what the browser remembers that its root revoked since', async () => {
+    const revoked = { measurements: [toHex(MEASUREMENT)] }
+    const report = await judge(await signBundle(provider, { version: 8, revoked }), 8)
+    expect(report.ok).toBe(false)
+    expect(report.checks.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail])).toEqual(
+      [
+        ['inference_attestation.provider_policy', expect.stringContaining('not_revoked')],
+        ['provider_attested', 'it does not hold under the given policy'],
+      ],
+    )
+  })
+})
