@@ -112,7 +112,8 @@ async function watch(path: string): Promise<void> {
   })
   const hosts = followHosts(path, file.hosts)
   for (;;) {
-    await broker.lookAtAll(await hosts())
+    // Not awaited: a host that does not answer must not delay the next look at the others.
+    void broker.lookAtAll(await hosts())
     await delay(file.poll_seconds * 1_000)
   }
 }

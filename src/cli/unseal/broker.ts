@@ -34,27 +34,34 @@ export interface BrokerDeps {
 }
 
 /**
- * Checks every host once: a sealed one is verified and unsealed, a serving one is verified and its ledger position is
- * read. A decision is logged when it changes; unsealing is always logged.
+ * Checks hosts: a sealed one is verified and unsealed, a serving one is verified and its ledger position is read. A
+ * decision is logged when it changes; unsealing is always logged. Hosts are checked side by side, because whoever
+ * controls a host decides how long its answers take, and must not keep the others sealed.
  */
 export class Broker {
   readonly #deps: BrokerDeps
   #turn: Promise<unknown> = Promise.resolve()
+  /** The names of the hosts that are being checked. */
+  readonly #busy = new Set<string>()
   readonly #last = new Map<string, string>()
 
   constructor(deps: BrokerDeps) {
     this.#deps = deps
   }
 
+  /** Checks every host that is not being checked already. Resolves once all these checks are done. */
   async lookAtAll(hosts: readonly Host[]): Promise<void> {
-    await Promise.all(hosts.map((host) => this.#lookAt(host)))
+    const idle = hosts.filter(({ name }) => !this.#busy.has(name))
+    await Promise.all(idle.map((host) => this.#lookAt(host)))
   }
 
   async #lookAt(host: Host): Promise<void> {
+    this.#busy.add(host.name)
     const decision = await this.#decide(host).catch((error: unknown) => ({
       decision: 'unreachable' as const,
       reason: error instanceof Error ? error.message : 'unknown error',
     }))
+    this.#busy.delete(host.name)
     const text = JSON.stringify(decision)
     const alreadyLogged = this.#last.get(host.name) === text
     this.#last.set(host.name, text)
@@ -62,14 +69,14 @@ export class Broker {
       this.#deps.log({ host: host.name, ...decision })
   }
 
-  /** One verification after another: they share the stored bundle version, which must never decrease. */
-  #decide(host: Host): Promise<Omit<Decision, 'host'>> {
-    const turn = this.#turn.then(() => this.#decideNow(host))
+  /** One after another: what reads and replaces a file that all hosts share. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work)
     this.#turn = turn.catch(() => {})
     return turn
   }
 
-  async #decideNow(host: Host): Promise<Omit<Decision, 'host'>> {
+  async #decide(host: Host): Promise<Omit<Decision, 'host'>> {
     const policy = await this.#policyOf(host)
     const secrets = await readSecretsFile(host.secrets)
     const connection = await connectGuest(host.address)
@@ -99,7 +106,7 @@ export class Broker {
       return { decision: 'serving', reason: `its ledger position is not known: status ${status}` }
     }
     const { position } = positionSchema.parse(JSON.parse(body.toString('utf8')))
-    const before = await this.#deps.positions.note(host.name, position)
+    const before = await this.#inTurn(() => this.#deps.positions.note(host.name, position))
     if (before === undefined) return { decision: 'serving' }
     return {
       decision: 'ledger_behind',
@@ -116,6 +123,7 @@ export class Broker {
       allowSimulated: file.allow_simulated,
       environment: file.environment,
       state: file.state,
+      inTurn: (work) => this.#inTurn(work),
     }
   }
 }

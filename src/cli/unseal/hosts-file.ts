@@ -27,7 +27,13 @@ const hostsSchema = z.strictObject({
   /** The file with the last ledger position of each host. */
   ledger_positions: z.string(),
   poll_seconds: z.number().min(0.1).max(3_600).default(10),
-  hosts: z.array(hostSchema).min(1),
+  /** Their names tell their ledgers apart. */
+  hosts: z
+    .array(hostSchema)
+    .min(1)
+    .refine((hosts) => new Set(hosts.map(({ name }) => name)).size === hosts.length, {
+      error: 'two hosts have the same name',
+    }),
 })
 
 export type HostsFile = z.output<typeof hostsSchema>

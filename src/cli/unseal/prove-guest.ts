@@ -4,7 +4,7 @@ import { toHex } from '../../protocol/bytes.ts'
 import { judge, verdict, type Check } from '../../verify/check.ts'
 import { verifyEnvelope } from '../../verify/envelope.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
-import { acceptBundle, obtainBundle } from '../verify/accepted-bundle.ts'
+import { acceptBundle, obtainBundle, type RunInTurn } from '../verify/accepted-bundle.ts'
 import { InputError } from '../verify/input-error.ts'
 import type { GuestConnection } from './guest-connection.ts'
 
@@ -19,6 +19,8 @@ export interface GuestPolicy {
   readonly environment?: string | undefined
   /** The file with the last accepted bundle; `none`: it is not stored. */
   readonly state: string
+  /** Runs what reads and replaces that file, where several routers are verified at a time. */
+  readonly inTurn?: RunInTurn | undefined
 }
 
 export interface GuestProof {

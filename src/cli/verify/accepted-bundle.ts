@@ -6,10 +6,15 @@ import { acceptedEnvironments } from './environments.ts'
 import { publishedBundle } from './release-trust.ts'
 import type { RouterClient } from './router-client.ts'
 
+/** Runs something after what was given to it before has ended. */
+export type RunInTurn = <T>(work: () => Promise<T>) => Promise<T>
+
 interface BundleOptions {
   readonly environment?: string | undefined
   readonly allowSimulated?: boolean | undefined
   readonly state: string
+  /** For programs that accept several bundles at a time: the stored version must never decrease. */
+  readonly inTurn?: RunInTurn | undefined
 }
 
 /** A trust bundle that a router published, with the proofs of its publication. */
@@ -36,7 +41,16 @@ export async function obtainBundle(
 }
 
 /** A bundle that is at hand, verified and stored. */
-export async function acceptBundle(
+export function acceptBundle(
+  jws: string,
+  rootJwk: Es256Jwk,
+  options: BundleOptions,
+): Promise<TrustBundleResult> {
+  const accept = () => judgeAndStore(jws, rootJwk, options)
+  return options.inTurn === undefined ? accept() : options.inTurn(accept)
+}
+
+async function judgeAndStore(
   jws: string,
   rootJwk: Es256Jwk,
   options: BundleOptions,
