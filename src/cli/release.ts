@@ -36,11 +36,11 @@ const program = new Command('release')
   .addHelpText(
     'after',
     `
-A release from nothing:
+A release from nothing, in a checkout with the image ('npm run image') and the compiled program ('npm run prepack'):
   keygen --private root.private.jwk.json --public root.jwk.json
   keygen --private manifest.private.jwk.json --public manifest.jwk.json
-  sign-manifest --key manifest.private.jwk.json --version 1.0.0 --binary dist/worker.js \\
-      --image image.raw --verifier dist/verifier.html --out manifest.jws
+  sign-manifest --key manifest.private.jwk.json --version 1.0.0 --binary lib/worker.js \\
+      --image dist/image/image.json --verifier lib/verifier.html --out manifest.jws
   sign-bundle --root-key root.private.jwk.json --template template.json --manifest-key manifest.jwk.json \\
       --manifest manifest.jws --allow <measurement> --out trust.json
 The measurement is what 'measure' prints for the image and the guest that runs it.

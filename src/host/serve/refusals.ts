@@ -19,6 +19,8 @@ export interface StartFacts {
   /** Worker processes. */
   readonly workers: number
   readonly config: RouterConfig
+  /** Whether a provider is the stand-in, whose address is filled in at the start. */
+  readonly usesStandin: boolean
   readonly secrets: Secrets
   /** The engine's name, as given. */
   readonly storage: string
@@ -50,6 +52,7 @@ export function findRefusals(facts: StartFacts): string[] {
     ...findStartProblems(config, around).map(({ path, reason }) => `${path}: ${reason}`),
     ...secrets.problems,
     ...(facts.sealed ? openSecrets(secrets) : weakAdminToken(secrets)),
+    ...standinWhileSealed(facts),
     ...storageProblems(facts),
     ...databaseTlsProblems(facts),
     ...dataDiskProblems(facts),
@@ -65,6 +68,14 @@ function openSecrets({ values }: Secrets): string[] {
     (name) =>
       `--sealed: ${name} is given at the start; a sealed router takes secrets by document only`,
   )
+}
+
+/** A document is for the digest of the operator's file, and the configuration in force would have another. */
+function standinWhileSealed({ sealed, usesStandin }: StartFacts): string[] {
+  if (!sealed || !usesStandin) return []
+  return [
+    '--sealed: the address of standin.localhost is filled in at the start, so no document would be for this configuration; give the provider an address of its own',
+  ]
 }
 
 function missingHardware({ config, hardware }: StartFacts): string[] {

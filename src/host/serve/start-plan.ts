@@ -73,6 +73,7 @@ export function planStart(
     options,
     workers,
     config: withRealAddresses(config),
+    usesStandin: config.usesStandin,
     secrets,
     storage,
     platform,

@@ -46,6 +46,7 @@ function refusals(changes: Partial<StartFacts> = {}): string[] {
     options: OPTIONS,
     workers: 1,
     config: config(),
+    usesStandin: false,
     secrets: { values: SECRETS, problems: [] },
     storage: 'durable-object',
     platform: 'simulated',
@@ -186,6 +187,17 @@ describe('a data disk', () => {
       ['service.data_disk: holds the embedded ledger, and the ledger is in postgres'],
     )
   })
+})
+
+test('a sealed router takes no configuration in which an address is filled in, for which no document could be', () => {
+  const sealed = { sealed: true, secrets: { values: {}, problems: [] } }
+  const unseal = { operator_key: { kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) } }
+  const facts = { ...sealed, config: config({ unseal }) }
+  expect(refusals(facts)).toEqual([])
+  expect(refusals({ ...facts, usesStandin: true })).toEqual([
+    '--sealed: the address of standin.localhost is filled in at the start, so no document would be for this configuration; give the provider an address of its own',
+  ])
+  expect(refusals({ usesStandin: true })).toEqual([])
 })
 
 describe('the way to the database', () => {
