@@ -283,6 +283,16 @@ describe('a sealed router', () => {
         'the ledger cannot move to another storage while the router runs',
     })
 
+    const wrong = { ADMIN_TOKEN: 'weak', NOVA_API_KEY: 'first\nsecond', OTHER: 'x' }
+    writeFileSync(world.at('wrong.json'), JSON.stringify(wrong), { mode: 0o600 })
+    expect(await unseal(addressOf(router), { '--secrets': world.at('wrong.json') })).toEqual({
+      status: 1,
+      line:
+        'REFUSED BY THE ROUTER: secrets_refused: the secrets of the document cannot be put into force: ' +
+        'production mode refuses to start: providers.nova.api_key_env: the variable NOVA_API_KEY has a line break or another ' +
+        'character that no header carries; OTHER: the configuration asks for no such secret; ADMIN_TOKEN: is shorter than 24 characters',
+    })
+
     const unproven = { ...next, DATABASE_URL: 'postgres://user:pass@database.example/x' }
     writeFileSync(world.at('unproven.json'), JSON.stringify(unproven), { mode: 0o600 })
     const refused = await unseal(addressOf(router), { '--secrets': world.at('unproven.json') })

@@ -29,7 +29,7 @@ export function findStartProblems(config: RouterConfig, startup: StartupEnv): Co
     ...unattestedProviders(config),
     ...unpinnedProviders(config),
     ...plainProviders(config),
-    ...(startup.adminToken === null ? sealedForEver(config) : missingApiKeys(config, startup.env)),
+    ...(startup.adminToken === null ? sealedForEver(config) : unusableApiKeys(config, startup.env)),
     ...simulatedPlatform(config, startup.platform),
     ...missingRelease(config, startup.platform),
   ]
@@ -102,17 +102,19 @@ function plainProviders({ providers }: RouterConfig): ConfigProblem[] {
     }))
 }
 
-function missingApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): ConfigProblem[] {
-  return Object.entries(providers).flatMap(([name, { api_key_env: variable }]) =>
-    variable === undefined || env[variable]
-      ? []
-      : [
-          {
-            path: formatPath(['providers', name, 'api_key_env']),
-            reason: `the environment has no variable ${variable}`,
-          },
-        ],
-  )
+/** Characters that a header can carry. A secret with others, such as a second line, would fail at every request. */
+export const HEADER_TEXT = /^[\x20-\x7e]*$/
+
+function unusableApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): ConfigProblem[] {
+  return Object.entries(providers).flatMap(([name, { api_key_env: variable }]) => {
+    if (variable === undefined) return []
+    const path = formatPath(['providers', name, 'api_key_env'])
+    const key = env[variable]
+    if (!key) return [{ path, reason: `the environment has no variable ${variable}` }]
+    if (HEADER_TEXT.test(key)) return []
+    const reason = `the variable ${variable} has a line break or another character that no header carries`
+    return [{ path, reason }]
+  })
 }
 
 /** A signing secret as Standard Webhooks has it: 24 to 64 bytes. */

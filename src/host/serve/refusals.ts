@@ -1,4 +1,4 @@
-import { findStartProblems } from '../../enclave/config/start-rules.ts'
+import { findStartProblems, HEADER_TEXT } from '../../enclave/config/start-rules.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
@@ -90,6 +90,9 @@ function weakAdminToken({ values, problems }: Secrets): string[] {
   if (token === undefined) {
     if (problems.some((problem) => problem.startsWith('ADMIN_TOKEN'))) return []
     return ['ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE']
+  }
+  if (!HEADER_TEXT.test(token)) {
+    return ['ADMIN_TOKEN: has a line break or another character that no header carries']
   }
   if (token.length >= MIN_TOKEN_LENGTH) return []
   return [`ADMIN_TOKEN: is shorter than ${MIN_TOKEN_LENGTH} characters`]

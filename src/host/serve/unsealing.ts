@@ -91,7 +91,7 @@ export class Unsealing {
       this.#engine = storage.engine
       return start
     } catch (error) {
-      return error instanceof StartError ? error.message : 'the router failed on it'
+      return error instanceof StartError ? inOneLine(error.message) : 'the router failed on it'
     }
   }
 
@@ -101,4 +101,10 @@ export class Unsealing {
     const fault = await this.#disk.open(dataDiskKey, at)
     return fault === undefined ? undefined : DATA_DISK_FAULTS[fault]
   }
+}
+
+/** Reasons stand in lines of their own in a message; the operator's command and the log show one line. */
+function inOneLine(message: string): string {
+  const [first, ...reasons] = message.split('\n').map((line) => line.trim())
+  return [first, reasons.join('; ')].join(' ').trim()
 }

@@ -99,6 +99,26 @@ describe('production mode', () => {
       'ADMIN_TOKEN: is shorter than 24 characters',
     ],
     [
+      'an admin token of two lines',
+      {
+        secrets: {
+          values: { ...SECRETS, ADMIN_TOKEN: 'a-token-of-24-\ncharacters' },
+          problems: [],
+        },
+      },
+      'ADMIN_TOKEN: has a line break or another character that no header carries',
+    ],
+    [
+      'a provider key of two lines',
+      { secrets: { values: { ...SECRETS, NOVA_API_KEY: 'first\nsecond' }, problems: [] } },
+      'providers.nova.api_key_env: the variable NOVA_API_KEY has a line break or another character that no header carries',
+    ],
+    [
+      'a provider key that is not ASCII',
+      { secrets: { values: { ...SECRETS, NOVA_API_KEY: 'schlüssel' }, problems: [] } },
+      'providers.nova.api_key_env: the variable NOVA_API_KEY has a line break or another character that no header carries',
+    ],
+    [
       'several workers on Durable Objects',
       { workers: 2 },
       '--workers: 2 processes need STORAGE=sqlite or STORAGE=postgres; files of Durable Objects have one writer',
