@@ -74,7 +74,7 @@ function withKeyLimits(command: Command): Command {
   return command
     .option('--models <selectors>', 'with commas between them')
     .addOption(
-      new Option('--limit-reset <period>', 'when what it spent counts anew').choices([
+      new Option('--limit-reset <period>', 'when its spending is counted from zero again').choices([
         'none',
         'daily',
         'weekly',

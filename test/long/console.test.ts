@@ -214,7 +214,7 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     expect(await page.getByRole('table').count()).toBe(0)
   })
 
-  test('the audit log has who signed in, and a long entry leaves how each one ended in view', async () => {
+  test('the audit log has who signed in, and a long entry leaves the results in view', async () => {
     const { base_url: base, admin_token: token, customer_id: customer } = stack.local
     const created = await fetch(`${base}/admin/customers/${customer}/keys`, {
       method: 'POST',

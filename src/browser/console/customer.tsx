@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import * as z from 'zod'
-import { customerSchema, standingOf, type Customer } from './customers.tsx'
+import { customerSchema, stateOf, type Customer } from './customers.tsx'
 import { ago, count, euros } from './format.ts'
 import { Panel, LoadState } from './panel.tsx'
 import type { Curve } from './curves.ts'
@@ -69,9 +69,9 @@ const keyColumns = (now: number): readonly Column<Key>[] => [
     'number',
   ],
   ['Left', ({ remaining_eur: left }) => (left === null ? '–' : euros(left)), 'number'],
-  ['Counts anew', ({ resets_at: time }) => ago(time, now)],
-  ['Ends', ({ expires_at: time }) => ago(time, now)],
-  ['Made', ({ created_at: time }) => ago(time, now)],
+  ['Resets', ({ resets_at: time }) => ago(time, now)],
+  ['Expires', ({ expires_at: time }) => ago(time, now)],
+  ['Created', ({ created_at: time }) => ago(time, now)],
 ]
 
 const usageColumns = (now: number): readonly Column<Usage>[] => [
@@ -154,7 +154,7 @@ function Facts({ customer }: { readonly customer: Customer }) {
       <div>
         <dt>State</dt>
         <dd>
-          <Word text={standingOf(customer)} />
+          <Word text={stateOf(customer)} />
         </dd>
       </div>
       <Fact name="Balance" text={euros(customer.balance_eur)} />

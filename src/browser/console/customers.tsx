@@ -20,7 +20,7 @@ export const customerSchema = z.object({
 const listSchema = z.object({ data: z.array(customerSchema), has_more: z.boolean() })
 export type Customer = z.output<typeof customerSchema>
 
-export function standingOf({ suspended_at: suspended, erased_at: erased }: Customer): string {
+export function stateOf({ suspended_at: suspended, erased_at: erased }: Customer): string {
   if (erased !== null) return 'erased'
   return suspended === null ? 'active' : 'suspended'
 }
@@ -31,7 +31,7 @@ const columnsAt = (now: number): readonly Column<Customer>[] => [
     ({ id, name }) => <a href={`#/customers/${id}`}>{name === '' ? 'without a name' : name}</a>,
   ],
   ['Id', ({ id }) => <samp>{id}</samp>],
-  ['State', (customer) => <Word text={standingOf(customer)} />],
+  ['State', (customer) => <Word text={stateOf(customer)} />],
   ['Plan', ({ plan }) => plan],
   ['Billing', ({ billing }) => billing],
   ['Balance', ({ balance_eur: balance }) => euros(balance), 'number'],

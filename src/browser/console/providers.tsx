@@ -48,7 +48,7 @@ function ProviderCard({
       <dl class="facts-row">
         <Fact name="Adapter" text={one.adapter} />
         <Fact name="Verified" text={ago(one.verified_at, now)} />
-        <Fact name="Ends" text={ago(one.expires_at, now)} />
+        <Fact name="Expires" text={ago(one.expires_at, now)} />
         <Fact name="Evidence (SHA-256)" text={one.evidence_sha256 ?? '–'} />
       </dl>
       {checks.length > 0 && (

@@ -24,9 +24,9 @@ const deliveryColumns = (now: number): readonly Column<Delivery>[] => [
   ['Endpoint', ({ endpoint }) => endpoint],
   ['State', ({ state }) => <Word text={state} />],
   ['Attempts', ({ attempts }) => attempts, 'number'],
-  ['Newest result', ({ last_result: result }) => result ?? '–'],
-  ['Made', ({ created_at: time }) => ago(time, now)],
-  ['Tried again', ({ next_attempt_at: time }) => ago(time, now)],
+  ['Last result', ({ last_result: result }) => result ?? '–'],
+  ['Created', ({ created_at: time }) => ago(time, now)],
+  ['Next try', ({ next_attempt_at: time }) => ago(time, now)],
 ]
 
 export function Webhooks(props: ViewProps) {
@@ -70,11 +70,11 @@ const entryColumns = (now: number): readonly Column<Entry>[] => [
     ),
   ],
   ['Who', ({ token_name: name }) => name],
-  ['Did', ({ action }) => <code>{action}</code>],
-  ['To', ({ target, created }) => <samp>{target ?? created ?? '–'}</samp>],
-  ['With', ({ changes }) => changesText(changes), 'long'],
+  ['Action', ({ action }) => <code>{action}</code>],
+  ['Target', ({ target, created }) => <samp>{target ?? created ?? '–'}</samp>],
+  ['Changes', ({ changes }) => changesText(changes), 'long'],
   [
-    'Ended',
+    'Result',
     ({ status }) =>
       status === null ? (
         <Word text="unknown" />

@@ -61,7 +61,7 @@ function columnsAt(now: number): readonly Column<Route>[] {
         </>
       ),
     ],
-    ['Tried again', ({ retry_at: time }) => ago(time, now)],
+    ['Next try', ({ retry_at: time }) => ago(time, now)],
     [
       'First delta',
       ({ latency_ms: latency }) => (latency === null ? '–' : duration(latency)),
@@ -75,7 +75,7 @@ function columnsAt(now: number): readonly Column<Route>[] {
         strength === null ? '–' : <Word text={strength} />,
     ],
     ['Verified', ({ proof }) => ago(proof.verified_at, now)],
-    ['Proof ends', ({ proof }) => ago(proof.expires_at, now)],
+    ['Proof expires', ({ proof }) => ago(proof.expires_at, now)],
     [
       'Evidence',
       ({ proof: { evidence_sha256: sha256 } }) =>
