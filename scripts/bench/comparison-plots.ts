@@ -1,17 +1,11 @@
+import { COMPARISON_TARGETS } from './comparison-targets.ts'
 import { DOOR_NAMES } from './doors.ts'
 import type { Spread } from './figures.ts'
-import type { Plot, Plots } from './plot.ts'
+import { WIDTH, type Plot, type Plots } from './plot.ts'
 import type { Report } from './report.ts'
 import { added, beside, cpuOfFloor, of, partsOf, type Figure } from './table.ts'
-import { COMPARISON_TARGETS } from './comparison-targets.ts'
-import { checkTargets } from './targets.ts'
+import { targetsPlot } from './targets-plot.ts'
 import { STREAM_KINDS } from './windows.ts'
-
-/** Colours that also differ for readers who cannot tell red from green (Okabe and Ito, 2008). */
-const GOOD = '#009e73'
-const BAD = '#d55e00'
-
-const WIDTH = 560
 
 /** The colour of each system, the same in every plot. */
 const SYSTEMS = {
@@ -42,7 +36,7 @@ interface Datum extends Spread {
 /** Every plot of a comparison. */
 export function comparisonPlots(report: Report): Plots {
   return {
-    targets: targetsPlot(report),
+    targets: targetsPlot(report, COMPARISON_TARGETS),
     requests: requestsPlot(report),
     'cpu-per-request': partsPlot(report),
     latency: latencyPlot(report),
@@ -75,68 +69,6 @@ export function comparisonPlots(report: Report): Plots {
       logarithmic: true,
     }),
     doors: doorsPlot(report),
-  }
-}
-
-/** The left end of the bars, as a multiple of the bound. */
-const LEAST = 0.1
-
-/** How far each target is from its bound. */
-function targetsPlot(report: Report): Plot {
-  const values = checkTargets(report, COMPARISON_TARGETS).flatMap(
-    ({ title, ofBound, measured, bound, met }) =>
-      ofBound === undefined || measured === undefined
-        ? []
-        : [
-            {
-              title,
-              ofBound: Math.max(ofBound, LEAST),
-              // Behind the line of the bound, which would cross it.
-              textAt: Math.max(ofBound, 1),
-              state: met ? 'met' : 'not met',
-              text: `${measured.toFixed(measured < 100 ? 2 : 0)} (${bound})`,
-            },
-          ],
-  )
-  const y = {
-    field: 'title',
-    type: 'nominal',
-    sort: null,
-    title: null,
-  } as const
-  return {
-    title: {
-      text: 'Targets',
-      subtitle: 'measured as a multiple of the bound, logarithmic: left of the line is met',
-    },
-    width: WIDTH - 180,
-    data: { values },
-    layer: [
-      {
-        mark: { type: 'bar', height: 12 },
-        encoding: {
-          y,
-          x: {
-            field: 'ofBound',
-            type: 'quantitative',
-            scale: { type: 'log', domain: [LEAST, 10], clamp: true, nice: false },
-            title: 'of the bound',
-            axis: { values: [0.1, 0.2, 0.5, 1, 2, 5, 10], format: '~g' },
-          },
-          x2: { datum: LEAST },
-          color: {
-            field: 'state',
-            type: 'nominal',
-            scale: { domain: ['met', 'not met'], range: [GOOD, BAD] },
-          },
-        },
-      },
-      {
-        mark: { type: 'text', align: 'left', dx: 5, fontSize: 11 },
-        encoding: { y, x: { field: 'textAt', type: 'quantitative' }, text: { field: 'text' } },
-      },
-      { mark: { type: 'rule', strokeWidth: 2 }, encoding: { x: { datum: 1 } } },
-    ],
   }
 }
 

@@ -7,6 +7,9 @@ export type Plot = TopLevelSpec
 /** The plots of a report, by the name of their files without its ending. */
 export type Plots = Readonly<Record<string, Plot>>
 
+/** How wide a plot is, pixels. */
+export const WIDTH = 560
+
 /** How all plots look. */
 const CONFIG = {
   background: 'white',
