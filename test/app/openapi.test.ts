@@ -15,10 +15,15 @@ import { startStack, type Stack } from '../support/stack.ts'
 
 /** The interface description that the router serves, held against what the router does. */
 
+const answerSchema = z.looseObject({ headers: z.record(z.string(), z.looseObject({})) })
+
 const documentSchema = z.looseObject({
   paths: z.record(
     z.string(),
-    z.record(z.string(), z.looseObject({ operationId: z.string(), responses: z.looseObject({}) })),
+    z.record(
+      z.string(),
+      z.looseObject({ operationId: z.string(), responses: z.record(z.string(), answerSchema) }),
+    ),
   ),
   components: z.object({ schemas: z.record(z.string(), z.looseObject({})) }),
 })
@@ -164,6 +169,69 @@ describe('what the router answers is as described', () => {
     form.set('file', new Blob([new Uint8Array(wav(1).bytes)]), '世界.wav')
     const answer = await stack.fetch('/v1/audio/transcriptions', { method: 'POST', body: form })
     expect(faultsOf('Transcription', await answer.json())).toBeNull()
+  })
+
+  /** Headers that every server sends, or that are about connections, caches and browsers. */
+  const COMMON =
+    /^(access-control-|alt-svc|cache-control|connection|content-|date|keep-alive|referrer-policy|strict-transport-|transfer-encoding|vary|x-accel-|x-content-)/
+
+  function describedHeaders(path: string, status: string): object {
+    return document.paths[path]?.['post']?.responses[status]?.headers ?? {}
+  }
+
+  /** The headers of an answer that the description of its endpoint does not have. */
+  function undescribed(path: string, { status, headers }: Response): string[] {
+    const known = new Set(Object.keys(describedHeaders(path, String(status))))
+    return [...headers.keys()].filter((name) => !COMMON.test(name) && !known.has(name))
+  }
+
+  test.each<[string, object]>([
+    ['/v1/chat/completions', { messages }],
+    ['/v1/chat/completions', { messages, stream: true }],
+    ['/v1/responses', { input: 'Hi' }],
+    ['/v1/messages', { messages, max_tokens: 9 }],
+    ['/v1/embeddings', { model: 'bge-m3', input: 'Hi' }],
+  ])('every header of the answers of %s to %j', async (path, body) => {
+    const send = async (headers: Record<string, string>) => {
+      const init = {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ model: MODEL, vendor: 1, ...body }),
+      }
+      const answer = await stack.fetch(path, init)
+      await answer.text()
+      return answer
+    }
+    const once = { 'idempotency-key': `"headers of ${path}, ${'stream' in body}"` }
+    const first = await send(once)
+    const repeat = await send(once)
+    const stranger = await send({ authorization: 'Bearer none' })
+    expect([first, repeat, stranger].map(({ status }) => status)).toEqual([200, 200, 401])
+    expect(first.headers.get('x-service-dropped-members')).toBe('vendor')
+    expect(repeat.headers.get('idempotency-replayed')).toBe('true')
+    expect([first, repeat, stranger].flatMap((answer) => undescribed(path, answer))).toEqual([])
+  })
+
+  test('every header of a transcription as text', async () => {
+    const form = new FormData()
+    form.set('model', 'whisper-large-v3')
+    form.set('response_format', 'text')
+    form.set('file', new Blob([new Uint8Array(wav(1).bytes)]), 'a.wav')
+    const path = '/v1/audio/transcriptions'
+    const answer = await stack.fetch(path, { method: 'POST', body: form })
+    await answer.text()
+    expect(answer.headers.get('x-service-routed-model')).not.toBeNull()
+    expect(undescribed(path, answer)).toEqual([])
+  })
+
+  test.each([
+    ['/v1/chat/completions', '429', 'retry-after'],
+    ['/v1/chat/completions', '429', 'x-ratelimit-reset-requests'],
+    ['/v1/chat/completions', '503', 'x-should-retry'],
+    ['/v1/responses', '503', 'retry-after-ms'],
+    ['/v1/messages', '529', 'retry-after'],
+  ])('what tells a client when to retry: %s, %s, %s', (path, status, name) => {
+    expect(describedHeaders(path, status)).toHaveProperty(name)
   })
 
   test.each([

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../http/errors.ts'
-import { RECEIPT_HEADER } from '../http/headers-doc.ts'
+import { PAID_ANSWER_HEADERS, RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
 import { IDEMPOTENCY_ERRORS, IDEMPOTENCY_HEADER_DOC } from '../idempotency/key-header.ts'
 import { MEMBER_HEADERS_DOC } from './header-members.ts'
@@ -11,6 +11,12 @@ export const PAID_CHAT_HEADERS: NonNullable<Operation['headers']> = {
   ...IDEMPOTENCY_HEADER_DOC,
   ...TIMEOUT_HEADER_DOC,
   ...MEMBER_HEADERS_DOC,
+}
+
+/** The headers of their answers. */
+export const PAID_CHAT_ANSWER_HEADERS: NonNullable<Operation['answerHeaders']> = {
+  ...PAID_ANSWER_HEADERS,
+  'x-service-dropped-members': 'Members of the request that were not forwarded to the provider.',
 }
 
 /** The errors that every API format of the chat models can answer with. */

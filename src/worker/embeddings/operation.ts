@@ -1,6 +1,10 @@
 import { z } from 'zod'
 import { describeMembers } from '../completion/member-rules.ts'
-import { CHAT_ERRORS, PAID_CHAT_HEADERS } from '../completion/operation-parts.ts'
+import {
+  CHAT_ERRORS,
+  PAID_CHAT_ANSWER_HEADERS,
+  PAID_CHAT_HEADERS,
+} from '../completion/operation-parts.ts'
 import type { Operation } from '../http/operation.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { EMBEDDINGS_MEMBERS } from './members.ts'
@@ -31,6 +35,7 @@ export const EMBEDDINGS_OPERATION: Operation = {
   summary: 'Turn texts or token ids into vectors',
   tag: 'Embeddings',
   headers: PAID_CHAT_HEADERS,
+  answerHeaders: PAID_CHAT_ANSWER_HEADERS,
   body: {
     mediaType: 'application/json',
     content: { name: 'EmbeddingsRequest', schema: bodySchema },

@@ -16,7 +16,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: correct,
   },
   invalid_parameter: {
-    means: 'A query or path parameter is malformed, empty or given twice.',
+    means: 'A query or path parameter, or a header, is malformed, empty or given twice.',
     remedy: correct,
   },
   missing_field: { means: 'A required member, field or path segment is missing.', remedy: correct },

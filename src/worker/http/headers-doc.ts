@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Described } from './operation.ts'
+import type { AnswerHeaders, Described } from './operation.ts'
 
 type HeaderDoc = Described<{ readonly schema: z.ZodType }>
 
@@ -9,4 +9,18 @@ export const RECEIPT_HEADER: Readonly<Record<string, HeaderDoc>> = {
     description: '`false` asks for no receipt. Everything else, and its absence, asks for one.',
     schema: z.enum(['true', 'false']),
   },
+}
+
+/** What the plan of the key allows in a minute; also on the 429 that enforces it. */
+export const LIMIT_ANSWER_HEADERS: AnswerHeaders = {
+  'x-ratelimit-limit-requests': 'Requests per minute of the key, where its plan limits them.',
+  'x-ratelimit-remaining-requests': 'How many of them are left in this minute.',
+  'x-ratelimit-reset-requests': 'When the minute ends, such as `12s`.',
+}
+
+/** Headers of the answers of every endpoint that calls a provider. */
+export const PAID_ANSWER_HEADERS: AnswerHeaders = {
+  'x-receipt-id': 'Id of the receipt; absent without one.',
+  'idempotency-replayed': '`true`: a stored answer, which was not billed again.',
+  ...LIMIT_ANSWER_HEADERS,
 }

@@ -18,11 +18,16 @@ export interface Operation {
   readonly body?: { readonly mediaType: string; readonly content: NamedSchema }
   /** The answer with 200, by media type. */
   readonly answer: Readonly<Record<string, NamedSchema>>
+  /** Its headers besides `x-request-id`. */
+  readonly answerHeaders?: AnswerHeaders
   /** The scope that an operator's token must have, where it takes one. */
   readonly scope?: string
   /** Error codes besides those that every endpoint can answer with. */
   readonly errors: readonly ErrorCode[]
 }
+
+/** Headers of an answer and what they say. */
+export type AnswerHeaders = Readonly<Record<string, string>>
 
 /** A schema with a name for generated clients. */
 export interface NamedSchema {

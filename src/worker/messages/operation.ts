@@ -1,5 +1,9 @@
 import { z } from 'zod'
-import { CHAT_ERRORS, PAID_CHAT_HEADERS } from '../completion/operation-parts.ts'
+import {
+  CHAT_ERRORS,
+  PAID_CHAT_ANSWER_HEADERS,
+  PAID_CHAT_HEADERS,
+} from '../completion/operation-parts.ts'
 import { describeMembers } from '../completion/member-rules.ts'
 import type { Operation } from '../http/operation.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
@@ -32,6 +36,7 @@ export const MESSAGES_OPERATION: Operation = {
   summary: 'Answer a conversation in the form of the Messages API',
   tag: 'Chat',
   headers: PAID_CHAT_HEADERS,
+  answerHeaders: PAID_CHAT_ANSWER_HEADERS,
   body,
   answer: {
     'application/json': { name: 'Message', schema: messageSchema },

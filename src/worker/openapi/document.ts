@@ -3,6 +3,7 @@ import { ERROR_WRITERS, type ErrorFormat } from '../http/error-format.ts'
 import { ERROR_GUIDE } from '../http/error-guide.ts'
 import { publicCode, type ErrorCode } from '../http/errors.ts'
 import type { NamedSchema, Operation } from '../http/operation.ts'
+import { answerHeaders, errorHeaders } from './answer-headers.ts'
 
 /** The part of an endpoint that the description needs. */
 export interface DescribedEndpoint {
@@ -74,14 +75,6 @@ const ERROR_SCHEMAS = {
   anthropic: ANTHROPIC_ERROR,
 } as const satisfies Record<ErrorFormat, NamedSchema>
 
-/** The header that every answer carries. */
-const REQUEST_ID = {
-  'x-request-id': {
-    description: 'UUID of the request; also the id of its usage row.',
-    schema: { type: 'string', format: 'uuid' },
-  },
-}
-
 /** The interface description in OpenAPI 3.1, built from the schemas that check requests. */
 export function openapiDocument(endpoints: readonly DescribedEndpoint[], name: string): Json {
   const paths: Record<string, Record<string, Json>> = {}
@@ -138,7 +131,7 @@ function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<str
     responses: {
       '200': {
         description: 'OK',
-        headers: REQUEST_ID,
+        headers: answerHeaders(operation),
         content: Object.fromEntries(
           Object.entries(operation.answer).map(([type, content]) => [
             type,
@@ -152,7 +145,7 @@ function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<str
           ...COMMON_ERRORS[audience],
           ...(body !== undefined && audience === 'keyed' ? ENCRYPTION_ERRORS : []),
         ],
-        endpoint.errors ?? 'openai',
+        endpoint,
         schemas,
       ),
     },
@@ -181,7 +174,7 @@ function otherParameters({ query = {}, headers = {} }: Operation): Json[] {
 /** One response for each status, which lists its possible codes. */
 function errorResponses(
   codes: readonly ErrorCode[],
-  format: ErrorFormat,
+  { errors: format = 'openai', operation }: DescribedEndpoint,
   schemas: Map<string, Json>,
 ): Json {
   const byStatus = Map.groupBy(codes, ERROR_WRITERS[format].statusOf)
@@ -189,10 +182,8 @@ function errorResponses(
   const responses = [...byStatus].map(([status, those]) => {
     const lines = those.map((code) => `\`${publicCode(code)}\`: ${ERROR_GUIDE[code].means}`)
     const description = lines.join('\n\n')
-    return [
-      status,
-      { description, headers: REQUEST_ID, content: { 'application/json': { schema } } },
-    ] as const
+    const headers = errorHeaders(status, format, operation)
+    return [status, { description, headers, content: { 'application/json': { schema } } }] as const
   })
   return Object.fromEntries(responses)
 }

@@ -1,7 +1,11 @@
 import { z } from 'zod'
 import type { Operation } from '../http/operation.ts'
 import { describeMembers } from '../completion/member-rules.ts'
-import { CHAT_ERRORS, PAID_CHAT_HEADERS } from '../completion/operation-parts.ts'
+import {
+  CHAT_ERRORS,
+  PAID_CHAT_ANSWER_HEADERS,
+  PAID_CHAT_HEADERS,
+} from '../completion/operation-parts.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { RESPONSES_MEMBERS } from './members.ts'
 
@@ -28,6 +32,7 @@ export const RESPONSES_OPERATION: Operation = {
   summary: 'Answer a conversation in the form of the Responses API, without memory',
   tag: 'Chat',
   headers: PAID_CHAT_HEADERS,
+  answerHeaders: PAID_CHAT_ANSWER_HEADERS,
   body: {
     mediaType: 'application/json',
     content: { name: 'ResponsesRequest', schema: responsesBodySchema },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { BILLING_UNITS } from '../../protocol/config.ts'
 import { REQUIRE_HEADER_DOC } from '../http/attestation-member.ts'
-import { RECEIPT_HEADER } from '../http/headers-doc.ts'
+import { PAID_ANSWER_HEADERS, RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
 import { IDEMPOTENCY_ERRORS, IDEMPOTENCY_HEADER_DOC } from '../idempotency/key-header.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
@@ -42,6 +42,11 @@ export const TRANSCRIPTION_OPERATION: Operation = {
   summary: 'Transcribe an audio file',
   tag: 'Audio',
   headers: { ...RECEIPT_HEADER, ...REQUIRE_HEADER_DOC, ...IDEMPOTENCY_HEADER_DOC },
+  answerHeaders: {
+    ...PAID_ANSWER_HEADERS,
+    'x-service-routed-model': 'The route that served the request, where the answer is plain text.',
+    'x-service-receipt-id': 'Id of the receipt, where the answer is plain text.',
+  },
   body: {
     mediaType: 'multipart/form-data',
     content: { name: 'TranscriptionRequest', schema: transcriptionFormSchema },
