@@ -12,6 +12,7 @@ import {
   type AnswerHead,
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
+import { BriefMap } from '../../protocol/brief-map.ts'
 import type { MessageCaller } from './message-caller.ts'
 
 /** A call as a message; the head is not checked yet. */
@@ -62,7 +63,7 @@ function serve(socket: WebSocket, listener: MessageListener): void {
 /** One worker's connection, and its calls that are not answered. */
 class Peer {
   readonly #socket: WebSocket
-  readonly #calls = new Map<number, Caller>()
+  readonly #calls = new BriefMap<number, Caller>()
   #replies: LinkMessage[] = []
 
   constructor(socket: WebSocket) {
@@ -80,26 +81,24 @@ class Peer {
 
   /** The connection is closed: all have left. */
   end(): void {
-    for (const id of this.#calls.keys()) this.#leave(id)
+    for (const [id] of this.#calls) this.#leave(id)
   }
 
   #begin(id: number, call: MessageCall, listener: MessageListener): void {
     if (this.#calls.has(id)) throw new Error('a call of a known id')
     if (this.#calls.size >= MAX_OPEN_CALLS) throw new Error('too many calls')
     const caller = new Caller((message) => this.#reply({ id, ...message }))
-    this.#calls.set(id, caller)
+    this.#calls.add(id, caller)
     listener(call, caller)
   }
 
   #leave(id: number): void {
-    const caller = this.#calls.get(id)
-    this.#calls.delete(id)
-    caller?.leave()
+    this.#calls.take(id)?.leave()
   }
 
   /** Sends together what is answered in one turn of the event loop. */
   #reply(message: LinkMessage): void {
-    if (!this.#calls.delete(message.id)) return
+    if (this.#calls.take(message.id) === undefined) return
     if (this.#replies.push(message) === 1) setImmediate(() => this.#send())
   }
 

@@ -1,3 +1,4 @@
+import { BriefMap } from '../../protocol/brief-map.ts'
 import {
   MAX_OPEN_CALLS,
   MESSAGE_KINDS,
@@ -77,7 +78,7 @@ interface Waiting {
 export class MessageConnection {
   readonly #host: BatchDeps
   readonly #ended: (calls: number) => void
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new BriefMap<number, Waiting>()
   readonly #outbox: Outbox
   /** Until everything is sent: no other call may come that would notice that nothing is. */
   readonly #watch: Watch
@@ -141,7 +142,7 @@ export class MessageConnection {
     const message = { kind: MESSAGE_KINDS.call, id, head: JSON.stringify(head), body }
     // Paths and headers are ASCII, so their characters are bytes.
     const bytes = message.head.length + body.length
-    this.#waiting.set(id, { bytes, since: this.#host.now(), resolve, reject })
+    this.#waiting.add(id, { bytes, since: this.#host.now(), resolve, reject })
     this.#openBytes += bytes
     this.#push(message)
     signal?.addEventListener('abort', () => this.#leave(id)?.reject(signal.reason))
@@ -230,10 +231,8 @@ export class MessageConnection {
 
   /** Takes a call from those that wait. */
   #settled(id: number): Waiting | undefined {
-    const waiting = this.#waiting.get(id)
-    if (waiting === undefined) return undefined
-    this.#waiting.delete(id)
-    this.#openBytes -= waiting.bytes
+    const waiting = this.#waiting.take(id)
+    if (waiting !== undefined) this.#openBytes -= waiting.bytes
     return waiting
   }
 
@@ -243,7 +242,7 @@ export class MessageConnection {
     this.#state = 'ended'
     const unsent = new Set(this.#outbox.takeAll().map(({ id }) => id))
     this.#wake?.()
-    for (const [id, { reject }] of this.#waiting) reject(new ConnectionEnded(!unsent.has(id)))
-    this.#waiting.clear()
+    for (const [id] of this.#waiting)
+      this.#settled(id)?.reject(new ConnectionEnded(!unsent.has(id)))
   }
 }

@@ -1,3 +1,4 @@
+import { BriefMap } from '../../protocol/brief-map.ts'
 import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
 import type { HeldReservation, LedgerEngine } from './ledger-engine.ts'
 
@@ -13,7 +14,7 @@ import type { HeldReservation, LedgerEngine } from './ledger-engine.ts'
 export class LocalLedger {
   /** By the object's id. */
   readonly #known = new Map<string, Known>()
-  readonly #left = new Map<number, LeftOperations>()
+  readonly #left = new BriefMap<number, LeftOperations>()
   #lastTicket = 0
 
   /** Says that an object gets a new instance; returns what the one before it held. */
@@ -46,11 +47,11 @@ export class LocalLedger {
   ): Promise<readonly LedgerOutcome[]> {
     const ticket = (this.#lastTicket += 1)
     const left: LeftOperations = { calls, outcomes: undefined }
-    this.#left.set(ticket, left)
+    this.#left.add(ticket, left)
     try {
       await call(ticket)
     } finally {
-      this.#left.delete(ticket)
+      this.#left.take(ticket)
     }
     if (left.outcomes === undefined) throw new Error('internal error: an object took no operations')
     return left.outcomes
@@ -58,9 +59,8 @@ export class LocalLedger {
 
   /** For the object: takes operations that were handed over, whose outcomes it adds. Each ticket is taken once. */
   take(ticket: number): LeftOperations {
-    const left = this.#left.get(ticket)
+    const left = this.#left.take(ticket)
     if (left === undefined) throw new Error('internal error: no operations were left')
-    this.#left.delete(ticket)
     return left
   }
 }

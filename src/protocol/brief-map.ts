@@ -1,0 +1,39 @@
+/**
+ * A map that lives long, of entries that live briefly: it lets go of a value as soon as that is taken out. A `Map` does not. V8
+ * gives it a new table each time some tens of entries have come and gone, and of a map that is old the former tables remain, with
+ * all that was in them then, until the next full collection. With some tens of open calls that was every second call with its
+ * body, although nothing could reach it any more (docs/performance-findings.md, "Maps of open calls").
+ */
+export class BriefMap<Key, Value extends object> {
+  /** What former tables refer to, too; empty once its value was taken out. */
+  readonly #cells = new Map<Key, { value: Value | undefined }>()
+
+  get size(): number {
+    return this.#cells.size
+  }
+
+  has(key: Key): boolean {
+    return this.#cells.has(key)
+  }
+
+  /** Adds an entry under a key that has none. */
+  add(key: Key, value: Value): void {
+    if (this.#cells.has(key)) throw new Error('internal error: a second entry of one key')
+    this.#cells.set(key, { value })
+  }
+
+  /** Takes an entry out; undefined where there is none. */
+  take(key: Key): Value | undefined {
+    const cell = this.#cells.get(key)
+    if (cell === undefined) return undefined
+    this.#cells.delete(key)
+    const { value } = cell
+    cell.value = undefined
+    return value
+  }
+
+  /** The entries in the order in which they were added. */
+  *[Symbol.iterator](): Generator<[Key, Value]> {
+    for (const [key, { value }] of this.#cells) if (value !== undefined) yield [key, value]
+  }
+}
