@@ -42,14 +42,14 @@ export function costOfBytes(bytes: number): number {
 }
 
 /** How long a request waits. */
-interface Patience {
+interface WaitLimits {
   /** Ms. */
   readonly giveUpAt: number
   /** Aborts when the request's client leaves. */
   readonly client?: AbortSignal
 }
 
-const FOR_EVER: Patience = { giveUpAt: Number.POSITIVE_INFINITY }
+const UNLIMITED: WaitLimits = { giveUpAt: Number.POSITIVE_INFINITY }
 
 /** Interval at which an owner's first waiting request polls, in case it was not woken, ms. */
 const FALLBACK_MS = 100
@@ -114,7 +114,7 @@ export class FairTurns {
     const owner = this.#owners.seen(name, deps.now(), this.#time)
     const run = () => this.#run({ owner, cost }, deps, work)
     if (this.#entersAtOnce(owner, cost, deps.now())) return run()
-    return this.#wait(owner, 0, cost, deps, FOR_EVER).then(run)
+    return this.#wait(owner, 0, cost, deps, UNLIMITED).then(run)
   }
 
   /** Takes a turn where no other request waits and there is room. */
@@ -132,7 +132,7 @@ export class FairTurns {
     place: number,
     cost: number,
     deps: WaitDeps,
-    { giveUpAt, client }: Patience,
+    { giveUpAt, client }: WaitLimits,
   ): Promise<boolean> {
     this.#waitingRequests += 1
     const ticket: Ticket = { cost, calledAt: undefined, wake: () => {} }

@@ -1,6 +1,6 @@
 import { messageOf } from './batch-outcome.ts'
 import type { PoolUser } from './connection-pool.ts'
-import { createJoiningLanes } from './joining-lanes.ts'
+import { createSharedRuns } from './shared-runs.ts'
 import {
   lockMsOf,
   withDeadline,
@@ -42,17 +42,17 @@ export interface PostgresLedgerDeps extends DeadlineRules {
 }
 
 const FUNCTIONS: Readonly<
-  Record<LedgerFunction, { readonly sql: string; readonly lanes: number }>
+  Record<LedgerFunction, { readonly sql: string; readonly maxRuns: number }>
 > = {
-  admit: { sql: callOf('cmr_admit_v2'), lanes: 2 },
-  settle: { sql: callOf('cmr_settle_v2'), lanes: 2 },
-  release: { sql: callOf('cmr_release_v2'), lanes: 1 },
+  admit: { sql: callOf('cmr_admit_v2'), maxRuns: 2 },
+  settle: { sql: callOf('cmr_settle_v2'), maxRuns: 2 },
+  release: { sql: callOf('cmr_release_v2'), maxRuns: 1 },
 }
 
 /** How long a call for several customers waits for the row of one of them, ms. */
 const LOCK_WAIT_MS = 250
 
-/** How long each part of such a call then waits, ms: who gets the row only later waits alone. */
+/** How long each part of such a call then waits, ms: one that gets the row only later waits alone. */
 const PROBE_WAIT_MS = 1
 
 const LOCKED: LedgerAnswer = { locked: true }
@@ -76,23 +76,27 @@ const MAX_CONNECTIONS = 3
 export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
   const { rows } = deps
 
-  const laneOf = (name: LedgerFunction) =>
-    createJoiningLanes<LedgerItem, LedgerAnswer>({
+  const runnerOf = (name: LedgerFunction) =>
+    createSharedRuns<LedgerItem, LedgerAnswer>({
       run: (items) =>
         withDeadline(deps, (deadline) => callTogether(deps, deadline, { name, items })),
-      lanes: FUNCTIONS[name].lanes,
+      maxRuns: FUNCTIONS[name].maxRuns,
       maxItems: MAX_ITEMS,
       maxSize: MAX_CHARACTERS,
       sizeOf: ({ entry }) => entry.length,
       deadlineMs: deps.deadlineMs,
       now: deps.now,
-      late: TOO_SLOW,
+      timeoutAnswer: TOO_SLOW,
     })
-  const lanes = { admit: laneOf('admit'), settle: laneOf('settle'), release: laneOf('release') }
+  const runners = {
+    admit: runnerOf('admit'),
+    settle: runnerOf('settle'),
+    release: runnerOf('release'),
+  }
 
   const together: PostgresLedger['together'] = async (name, items) => {
     const free = items.filter(({ customerId }) => !rows.has(customerId))
-    const answers = await lanes[name](free)
+    const answers = await runners[name](free)
     if (free.length === items.length) return answers
     const known = new Map(free.map((item, index) => [item, answers[index]]))
     return items.map((item) => (known.has(item) ? (known.get(item) ?? missing()) : LOCKED))

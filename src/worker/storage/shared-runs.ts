@@ -1,40 +1,40 @@
 import { startDeadline } from '../batching/deadline-timer.ts'
 
-/** Things to do that came together. */
-export interface Load<Item, Answer> {
+/** Items that came in one call, and wait for a run. */
+interface WaitingItems<Item, Answer> {
   readonly items: readonly Item[]
   readonly done: (answers: readonly Answer[]) => void
 }
 
-export interface LaneRules<Item, Answer> {
+export interface SharedRunRules<Item, Answer> {
   /** Answers all items, in order; never rejects. */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
   /** How many runs may be under way at a time. */
-  readonly lanes: number
+  readonly maxRuns: number
   /** Maximum number of items in one run, and of characters; one item beyond it runs alone. */
   readonly maxItems: number
   readonly maxSize: number
   readonly sizeOf: (item: Item) => number
-  /** How long items that have to wait for a lane may take in all, ms. A run keeps the time of items that need not wait. */
+  /** How long items that have to wait for a run may take in all, ms. A run keeps the time of items that need not wait. */
   readonly deadlineMs: number
   /** Ms. */
   readonly now: () => number
-  /** The answer of an item that took too long. If its run has begun, it may be carried out all the same. */
-  readonly late: Answer
+  /** The answer of an item that took too long. If its run has begun, it may be carried out nevertheless. */
+  readonly timeoutAnswer: Answer
 }
 
 /**
- * Runs items that come while every lane is busy together, as soon as one is free: the busier the lanes, the more items share
- * the cost of one run.
+ * Carries items out in runs, of which only so many are under way at a time. Items that come meanwhile share the next run, so that
+ * the longer runs take, the more items share the cost of one.
  */
-export function createJoiningLanes<Item, Answer>(
-  rules: LaneRules<Item, Answer>,
+export function createSharedRuns<Item, Answer>(
+  rules: SharedRunRules<Item, Answer>,
 ): (items: readonly Item[]) => Promise<readonly Answer[]> {
-  const waiting: Load<Item, Answer>[] = []
+  const waiting: WaitingItems<Item, Answer>[] = []
   let busy = 0
 
   function start(): void {
-    while (busy < rules.lanes && waiting.length > 0) {
+    while (busy < rules.maxRuns && waiting.length > 0) {
       busy += 1
       void serve(takeFitting(waiting, rules)).finally(() => {
         busy -= 1
@@ -43,10 +43,10 @@ export function createJoiningLanes<Item, Answer>(
     }
   }
 
-  async function serve(loads: readonly Load<Item, Answer>[]): Promise<void> {
-    const answers = await rules.run(loads.flatMap(({ items }) => items))
+  async function serve(calls: readonly WaitingItems<Item, Answer>[]): Promise<void> {
+    const answers = await rules.run(calls.flatMap(({ items }) => items))
     let from = 0
-    for (const { items, done } of loads) {
+    for (const { items, done } of calls) {
       done(answers.slice(from, from + items.length))
       from += items.length
     }
@@ -55,14 +55,14 @@ export function createJoiningLanes<Item, Answer>(
   return async (items) => {
     if (items.length === 0) return []
     const { promise, resolve } = Promise.withResolvers<readonly Answer[]>()
-    const load = { items, done: resolve }
-    waiting.push(load)
+    const own = { items, done: resolve }
+    waiting.push(own)
     start()
-    if (!waiting.includes(load)) return promise
+    if (!waiting.includes(own)) return promise
     const timer = startDeadline(rules.deadlineMs, rules.now, () => {
-      const index = waiting.indexOf(load)
+      const index = waiting.indexOf(own)
       if (index >= 0) waiting.splice(index, 1)
-      resolve(items.map(() => rules.late))
+      resolve(items.map(() => rules.timeoutAnswer))
     })
     try {
       return await promise
@@ -72,11 +72,11 @@ export function createJoiningLanes<Item, Answer>(
   }
 }
 
-/** Takes the first load, and those after it that fit beside it. */
+/** Takes the items of the first call, and those of later ones that fit beside them. */
 function takeFitting<Item, Answer>(
-  waiting: Load<Item, Answer>[],
-  { maxItems, maxSize, sizeOf }: LaneRules<Item, Answer>,
-): readonly Load<Item, Answer>[] {
+  waiting: WaitingItems<Item, Answer>[],
+  { maxItems, maxSize, sizeOf }: SharedRunRules<Item, Answer>,
+): readonly WaitingItems<Item, Answer>[] {
   let [count, size] = [0, 0]
   let end = 0
   for (const { items } of waiting) {

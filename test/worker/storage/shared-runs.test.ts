@@ -1,29 +1,29 @@
 import { describe, expect, it, vi } from 'vitest'
-import { createJoiningLanes } from '../../../src/worker/storage/joining-lanes.ts'
+import { createSharedRuns } from '../../../src/worker/storage/shared-runs.ts'
 
 interface Run {
   readonly items: readonly string[]
   readonly end: () => void
 }
 
-/** Lanes whose runs end when the test says so. */
-function startLanes(
-  rules: { lanes?: number; maxItems?: number; maxSize?: number; now?: () => number } = {},
+/** Runs that end when the test says so. */
+function startRuns(
+  rules: { maxRuns?: number; maxItems?: number; maxSize?: number; now?: () => number } = {},
 ) {
   const runs: Run[] = []
-  const submit = createJoiningLanes<string, string>({
+  const submit = createSharedRuns<string, string>({
     run: (items) => {
       const { promise, resolve } = Promise.withResolvers<readonly string[]>()
       runs.push({ items, end: () => resolve(items.map((item) => `answer to ${item}`)) })
       return promise
     },
-    lanes: 1,
+    maxRuns: 1,
     maxItems: 10,
     maxSize: 1_000,
     sizeOf: (item) => item.length,
     deadlineMs: 5_000,
     now: Date.now,
-    late: 'late',
+    timeoutAnswer: 'too late',
     ...rules,
   })
   const end = async (index: number) => {
@@ -33,9 +33,9 @@ function startLanes(
   return { submit, runs, end, itemsOf: () => runs.map(({ items }) => items) }
 }
 
-describe('joining lanes', () => {
-  it('run what comes while a lane is free at once, and join what waits', async () => {
-    const { submit, end, itemsOf } = startLanes({ lanes: 2 })
+describe('shared runs', () => {
+  it('begin at once with what comes while fewer than the most are under way, and are shared by what waits', async () => {
+    const { submit, end, itemsOf } = startRuns({ maxRuns: 2 })
     const answers = [submit(['a']), submit(['b', 'c']), submit(['d']), submit(['e', 'f'])]
     expect(itemsOf()).toEqual([['a'], ['b', 'c']])
     await end(1)
@@ -51,8 +51,8 @@ describe('joining lanes', () => {
     ])
   })
 
-  it('join no more items and characters than one run may have, but always one load', async () => {
-    const { submit, end, itemsOf } = startLanes({ maxItems: 3, maxSize: 10 })
+  it('have no more items and characters than one may have, but always those of one call', async () => {
+    const { submit, end, itemsOf } = startRuns({ maxItems: 3, maxSize: 10 })
     void submit(['first'])
     void submit(['a', 'b'])
     void submit(['c', 'd'])
@@ -62,14 +62,14 @@ describe('joining lanes', () => {
     expect(itemsOf()).toEqual([['first'], ['a', 'b'], ['c', 'd'], ['x'.repeat(20)], ['e']])
   })
 
-  it('answer what waited too long as late, and never run it', async () => {
+  it('answer what waited too long as timed out, and never run it', async () => {
     vi.useFakeTimers()
     try {
-      const { submit, end, itemsOf } = startLanes()
+      const { submit, end, itemsOf } = startRuns()
       const first = submit(['a'])
       const second = submit(['b'])
       await vi.advanceTimersByTimeAsync(5_000)
-      expect(await second).toEqual(['late'])
+      expect(await second).toEqual(['too late'])
       await end(0)
       expect(await first).toEqual(['answer to a'])
       expect(itemsOf()).toEqual([['a']])
@@ -78,17 +78,17 @@ describe('joining lanes', () => {
     }
   })
 
-  it('answer what waited and then ran for too long in all as late', async () => {
+  it('answer what waited and then ran for too long in all as timed out', async () => {
     vi.useFakeTimers()
     try {
-      const { submit, end, itemsOf } = startLanes()
+      const { submit, end, itemsOf } = startRuns()
       void submit(['a'])
       const second = submit(['b'])
       await vi.advanceTimersByTimeAsync(4_000)
       await end(0)
       expect(itemsOf()).toEqual([['a'], ['b']])
       await vi.advanceTimersByTimeAsync(1_000)
-      expect(await second).toEqual(['late'])
+      expect(await second).toEqual(['too late'])
     } finally {
       vi.useRealTimers()
     }
@@ -98,7 +98,7 @@ describe('joining lanes', () => {
     vi.useFakeTimers()
     try {
       let pausedMs = 0
-      const { submit, end } = startLanes({ now: () => Date.now() + pausedMs })
+      const { submit, end } = startRuns({ now: () => Date.now() + pausedMs })
       void submit(['a'])
       const second = submit(['b'])
       await vi.advanceTimersByTimeAsync(4_000)
@@ -113,7 +113,7 @@ describe('joining lanes', () => {
   })
 
   it('answer nothing with nothing', async () => {
-    const { submit, itemsOf } = startLanes()
+    const { submit, itemsOf } = startRuns()
     expect(await submit([])).toEqual([])
     expect(itemsOf()).toEqual([])
   })
