@@ -195,7 +195,13 @@ function explain(error: unknown): number {
   const known =
     error instanceof ReleaseError ||
     error instanceof MalformedEvidence ||
-    error instanceof TransparencyError
+    error instanceof TransparencyError ||
+    isSystemError(error)
   console.error(known ? error.message : 'the release tool failed')
   return 1
+}
+
+/** Of a call of the system, such as a file that is not there; its message names call and path. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && 'syscall' in error
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readFile, realpath, rename, stat, writeFile } from 'node:fs/promises'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { describePublicKey, importSigningKey } from '../../enclave/release/signing-key.ts'
@@ -44,9 +44,17 @@ export async function readText(path: string): Promise<string> {
   return reading(path, async () => fromUtf8(await readFile(path)).trim())
 }
 
-/** Replaces a public document atomically. */
+/** Replaces a public document. Its readers see either the old text or the new one. What is no file is written to. */
 export async function writeDocument(path: string, text: string): Promise<void> {
-  await writeFile(path, text, { mode: 0o644 })
+  const found = await stat(path).catch(() => undefined)
+  if (found !== undefined && !found.isFile()) {
+    await writeFile(path, text)
+    return
+  }
+  const target = found === undefined ? path : await realpath(path)
+  const draft = `${target}.${process.pid}`
+  await writeFile(draft, text, { mode: 0o644 })
+  await rename(draft, target)
 }
 
 /** SHA-256 of a file of any size, lowercase hex. */

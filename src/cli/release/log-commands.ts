@@ -10,6 +10,7 @@ import { readJson, writeDocument } from './files.ts'
 import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
+import { lockLog } from './log/log-lock.ts'
 import { formatNoteSigner, noteSigner } from './log/note-signer.ts'
 import { attachProof, logReader, readEntry, readSigner, readTreeHead } from './log/log-files.ts'
 import type { Witness } from './log/witness-client.ts'
@@ -88,7 +89,9 @@ function addAppend(log: Command): void {
     )
     .action(async (path: string, options: LogOptions) => {
       const entry = await readEntry(path)
-      await report(await appendEntry(entry, await deps(options)), entry, options)
+      await withLock(options, async (logTools) => {
+        await report(await appendEntry(entry, logTools), entry, options)
+      })
     })
 }
 
@@ -96,9 +99,10 @@ function addRenew(log: Command): void {
   withLog(log.command('renew').argument('<index>', 'number of the entry', indexNumber))
     .description('have witnesses cosign the log as it is now, and write a fresh proof of an entry')
     .action(async (index: number, options: LogOptions) => {
-      const logTools = await deps(options)
-      const renewed = await renewProof(index, logTools)
-      await report(renewed, await logTools.log.entry(index), options)
+      await withLock(options, async (logTools) => {
+        const renewed = await renewProof(index, logTools)
+        await report(renewed, await logTools.log.entry(index), options)
+      })
     })
 }
 
@@ -179,6 +183,20 @@ async function deps({ dir, key, witness: witnesses, quorum }: LogOptions): Promi
   }
   const log = new LogDirectory(dir, await readSigner(key))
   return { log, witnesses, quorum: quorum ?? witnesses.length, now: Date.now }
+}
+
+/** Nobody else signs with the log's key meanwhile. */
+async function withLock(
+  options: LogOptions,
+  work: (logTools: AppendDeps) => Promise<void>,
+): Promise<void> {
+  const logTools = await deps(options)
+  const release = lockLog(options.key)
+  try {
+    await work(logTools)
+  } finally {
+    release()
+  }
 }
 
 async function report(

@@ -47,12 +47,22 @@ export async function readSigner(path: string): Promise<NoteSigner> {
   return parseNoteSigner(fromUtf8(await readFile(path)))
 }
 
-/** The tree head of the previous audit; the empty tree where there was none. */
+/**
+ * The tree head of the previous audit; the empty tree where there was none.
+ * @throws ReleaseError when there is a file that does not hold one: an audit that began anew would notice no other history
+ */
 export async function readTreeHead(path: string): Promise<TreeHead> {
-  const text = await readFile(path, 'utf8').catch(() => undefined)
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  })
   if (text === undefined) return { size: 0, root: emptyRoot() }
-  const { size, root } = stateSchema.parse(JSON.parse(text))
-  return { size, root: fromBase64(root) }
+  try {
+    const { size, root } = stateSchema.parse(JSON.parse(text))
+    return { size, root: fromBase64(root) }
+  } catch (cause) {
+    throw new ReleaseError(`${path} is damaged; look into it before removing it`, { cause })
+  }
 }
 
 /** Files of a log, from a folder or over HTTPS. */
@@ -61,7 +71,10 @@ export function logReader(prefix: string): ReadLogFile {
     return async (path) => new Uint8Array(await readFile(join(prefix, path)))
   }
   return async (path) => {
-    const response = await fetch(`${prefix.replace(/\/$/, '')}/${path}`, { redirect: 'error' })
+    const address = `${prefix.replace(/\/$/, '')}/${path}`
+    const response = await fetch(address, { redirect: 'error' }).catch((cause: unknown) => {
+      throw new ReleaseError(`the log does not answer at ${address}`, { cause })
+    })
     if (!response.ok)
       throw new ReleaseError(`the log answers ${path} with status ${response.status}`)
     return new Uint8Array(await response.arrayBuffer())

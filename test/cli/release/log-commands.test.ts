@@ -1,0 +1,90 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { lockLog } from '../../../src/cli/release/log/log-lock.ts'
+import { run } from '../../support/run-program.ts'
+
+let folder: string
+let verifierKey: string
+
+const at = (name: string) => join(folder, name)
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'cmr-log-commands-'))
+  const made = await log('keygen', '--name', 'router.example/releases', '--private', at('log.key'))
+  verifierKey = JSON.parse(made.out).verifier_key
+  writeFileSync(at('entry'), 'an entry')
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const log = (...words: string[]) => run(['release', 'log', ...words])
+
+const append = (entry = at('entry')) =>
+  log('append', entry, '--dir', at('log'), '--key', at('log.key'), '--out', at('proof'))
+
+const renew = () =>
+  log('renew', '0', '--dir', at('log'), '--key', at('log.key'), '--out', at('proof'))
+
+const audit = (prefix: string) =>
+  log('audit', prefix, '--log-key', verifierKey, '--state', at('seen.json'))
+
+describe('a log of releases', () => {
+  test('is changed by one program at a time, so that it never signs two trees of one size', async () => {
+    expect(await append()).toMatchObject({ code: 0 })
+    const before = readFileSync(at('log/checkpoint'), 'utf8')
+    const release = lockLog(at('log.key'))
+    const refused = {
+      code: 1,
+      out: '',
+      err: `another program signs with ${at('log.key')} at the moment: try again once it has ended\n`,
+    }
+    expect(await append()).toEqual(refused)
+    expect(await renew()).toEqual(refused)
+    expect(readFileSync(at('log/checkpoint'), 'utf8')).toBe(before)
+    release()
+    const again = await append()
+    expect(JSON.parse(again.out)).toMatchObject({ index: 1, size: 2 })
+    expect(await renew()).toMatchObject({ code: 0 })
+  })
+
+  test('is audited against what was seen before, or not at all', async () => {
+    await append()
+    writeFileSync(at('seen.json'), '{"size": 1')
+    expect(await audit(at('log'))).toEqual({
+      code: 1,
+      out: '',
+      err: `${at('seen.json')} is damaged; look into it before removing it\n`,
+    })
+    rmSync(at('seen.json'))
+    symlinkSync('seen.json', at('seen.json'))
+    expect(await audit(at('log'))).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^ELOOP: .*seen\.json'\n$/),
+    })
+    rmSync(at('seen.json'))
+    expect(await audit(at('log'))).toMatchObject({ code: 0 })
+    expect(readdirSync(folder).filter((name) => name.startsWith('seen'))).toEqual(['seen.json'])
+  })
+
+  test('names the file or the address that cannot be read', async () => {
+    expect(await append(at('missing'))).toEqual({
+      code: 1,
+      out: '',
+      err: `ENOENT: no such file or directory, open '${at('missing')}'\n`,
+    })
+    expect(await audit('http://127.0.0.1:1/log')).toEqual({
+      code: 1,
+      out: '',
+      err: 'the log does not answer at http://127.0.0.1:1/log/checkpoint\n',
+    })
+  })
+
+  test('keeps a link to the proof that it replaces', async () => {
+    writeFileSync(at('real'), 'old')
+    symlinkSync('real', at('proof'))
+    await append()
+    expect(readFileSync(at('real'), 'utf8')).toBe(readFileSync(at('proof'), 'utf8'))
+    expect(readFileSync(at('real'), 'utf8')).toMatch(/^c2sp\.org\/tlog-proof/)
+  })
+})
