@@ -37,6 +37,19 @@ describe('a quick start', () => {
   })
 })
 
+describe('the page about front doors', () => {
+  const examples = examplesOf('front-doors.md').map((example, index) => ({ index, example }))
+
+  test('shows the OpenAI SDK, the AI SDK and the Anthropic SDK', () => {
+    const imported = examples.map(({ example }) => /from '([^']+)'/.exec(example.code)?.[1])
+    expect(imported).toEqual(['openai', '@ai-sdk/openai', '@anthropic-ai/sdk'])
+  })
+
+  test.each(examples)('has an example that gets an answer: $index', async ({ example }) => {
+    expect(await outputHere(example)).toContain('Hello from the stand-in provider')
+  })
+})
+
 describe('the page about the interface', () => {
   test.each(examplesOf('api.md'))('has an example that works: $heading', async (example) => {
     expect(await outputHere(example)).not.toBe('')
