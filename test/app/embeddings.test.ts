@@ -153,6 +153,17 @@ test('the receipt is over the bytes of this front door, and the row counts what 
   expect(usage.data[0].cost_eur).toBeCloseTo((7 * 0.02) / 1e6, 12)
 })
 
+test.each([
+  ['a total alone', { total_tokens: 7 }],
+  ['a total beside no input', { prompt_tokens: 0, total_tokens: 7 }],
+])('tokens that the provider counts in %s are billed as input', async (_, usage) => {
+  await scriptVectors([[1]], usage)
+  const answer = await post('/v1/embeddings', { model: 'bge-m3', input: 'Hello!' })
+  expect(await answer.json()).toMatchObject({ usage: USAGE })
+  const { data } = await (await stack.fetch('/v1/usage?limit=1')).json()
+  expect(data[0]).toMatchObject({ modality: 'embedding', prompt_tokens: 7, completion_tokens: 0 })
+})
+
 describe('refused', () => {
   test.each<[number, string, string | null, object]>([
     [400, 'missing_field', 'input', { model: 'bge-m3' }],

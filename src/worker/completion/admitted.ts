@@ -11,7 +11,12 @@ import type { ChatOptions } from './options.ts'
 import { maxCompletionTokens, maxPromptTokens } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
 import type { Exchange } from '../settle/exchange.ts'
-import { billedUsage, type BillingBound, type Produced } from '../stream/billed-usage.ts'
+import {
+  billedUsage,
+  countedPrompt,
+  type BillingBound,
+  type Produced,
+} from '../stream/billed-usage.ts'
 import type { UsageBound } from '../stream/cap-tokens.ts'
 
 /** An admitted chat request, as the streamed and the unstreamed answer need it. */
@@ -71,7 +76,7 @@ export function chatExchange(
   const { context, plan, admission } = admitted
   const { usage, capped } = billedUsage(produced, billingBound(admitted, attempt.route))
   const facts = { request_id: context.requestId, route: attempt.route.id }
-  if (produced.usage === undefined || produced.uncountedTextBytes > 0) {
+  if (countedPrompt(produced.usage) === undefined || produced.uncountedTextBytes > 0) {
     context.log('usage_estimated', facts)
   }
   if (capped) context.log('usage_capped', facts)

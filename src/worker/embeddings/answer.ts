@@ -1,16 +1,17 @@
 import { toBase64 } from '../../protocol/bytes.ts'
 import type { Steps } from '../json/steps.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
-import { optionalObjects, type JsonObject } from '../stream/json-object.ts'
+import { isJsonObject, optionalObjects, type JsonObject } from '../stream/json-object.ts'
 import { refuseProviderError } from '../stream/provider-error.ts'
 import { readResponseId } from '../stream/response-id.ts'
-import { UsageTally } from '../stream/usage-tally.ts'
+import { greatestCount } from '../stream/usage-tally.ts'
 import type { EmbeddingsRequest } from './request.ts'
 
 /** A provider's vectors, in the order of the inputs and in the requested encoding. */
 export interface EmbeddingsAnswer {
   readonly vectors: readonly Vector[]
-  readonly tally: UsageTally
+  /** The provider's count of the input; undefined where it sent none. */
+  readonly countedTokens: number | undefined
   readonly providerResponseId: string | undefined
 }
 
@@ -50,9 +51,19 @@ export function* readEmbeddings(
   if (entries.length !== inputs || !vectors.every((one) => one?.length === length)) {
     throw new BrokenStream('malformed')
   }
-  const tally = new UsageTally()
-  tally.take(answer['usage'])
-  return { vectors: exact, tally, providerResponseId: readResponseId(answer['id']) }
+  return {
+    vectors: exact,
+    countedTokens: countedTokens(answer['usage']),
+    providerResponseId: readResponseId(answer['id']),
+  }
+}
+
+/** Every token of an embedding is input, and some providers give the total alone. */
+function countedTokens(usage: unknown): number | undefined {
+  if (!isJsonObject(usage)) return undefined
+  const input = greatestCount(usage['prompt_tokens'], usage['input_tokens']) ?? 0
+  const counted = input > 0 ? input : (greatestCount(usage['total_tokens']) ?? 0)
+  return counted > 0 ? counted : undefined
 }
 
 function vectorOf(embedding: unknown): Float32Array {

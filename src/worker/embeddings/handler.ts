@@ -122,19 +122,19 @@ function embeddingExchange(
   context: Context,
   { route, failover }: PlannedAttempt,
   terms: Pick<Exchange, 'admission' | 'constraints' | 'requestedRoute'>,
-  { tally }: EmbeddingsAnswer,
+  { countedTokens }: EmbeddingsAnswer,
   parsed: EmbeddingsRequest,
 ): Exchange {
   const { requestId } = context
   const claimed = {
-    promptTokens: tally.tokens?.promptTokens ?? parsed.promptEstimate,
+    promptTokens: countedTokens ?? parsed.promptEstimate,
     completionTokens: 0,
     cachedTokens: 0,
     cacheWriteTokens: 0,
   }
   const { usage, capped } = capTokens(claimed, maxUsage(parsed, route))
   const facts = { request_id: requestId, route: route.id }
-  if (tally.tokens === undefined) context.log('usage_estimated', facts)
+  if (countedTokens === undefined) context.log('usage_estimated', facts)
   if (capped) context.log('usage_capped', facts)
   return {
     requestId,

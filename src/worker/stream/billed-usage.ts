@@ -12,7 +12,7 @@ export interface Produced {
 
 /** What limits and completes the counts of a request on a route. */
 export interface BillingBound extends UsageBound {
-  /** Billed only where the provider reports no count of its own. */
+  /** Billed only where the provider reports no count of the prompt. */
   readonly promptEstimate: number
 }
 
@@ -25,10 +25,15 @@ export function billedUsage(
   bound: BillingBound,
 ): { readonly usage: TokenUsage; readonly capped: boolean } {
   const claimed = {
-    promptTokens: usage?.promptTokens ?? bound.promptEstimate,
+    promptTokens: countedPrompt(usage) ?? bound.promptEstimate,
     completionTokens: (usage?.completionTokens ?? 0) + estimateTextTokens(uncountedTextBytes),
     cachedTokens: usage?.cachedTokens ?? 0,
     cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
   }
   return capTokens(claimed, bound)
+}
+
+/** The provider's count of the prompt, which is never empty; undefined where it sent none. */
+export function countedPrompt(usage: TokenUsage | undefined): number | undefined {
+  return usage?.promptTokens === 0 ? undefined : usage?.promptTokens
 }

@@ -61,10 +61,11 @@ export class UsageTally {
    */
   take(usage: unknown): boolean {
     if (!isJsonObject(usage)) return false
-    const prompt = greatest(usage['prompt_tokens'], usage['input_tokens']) ?? 0
-    const total = greatest(usage['total_tokens']) ?? 0
-    const completion =
-      greatest(usage['completion_tokens'], usage['output_tokens']) ?? Math.max(0, total - prompt)
+    const input = greatestCount(usage['prompt_tokens'], usage['input_tokens'])
+    const output = greatestCount(usage['completion_tokens'], usage['output_tokens'])
+    const total = greatestCount(usage['total_tokens']) ?? 0
+    const prompt = input ?? restOf(total, output)
+    const completion = output ?? restOf(total, input)
     if (prompt === 0 && completion === 0) return false
     this.#prompt = Math.max(this.#prompt, prompt)
     this.#completion = Math.max(this.#completion, completion)
@@ -76,21 +77,21 @@ export class UsageTally {
   #takeDetails(usage: JsonObject): void {
     const input = detailsOf(usage, 'prompt_tokens_details')
     const output = detailsOf(usage, 'completion_tokens_details')
-    this.#cached = greatest(
+    this.#cached = greatestCount(
       this.#cached,
       input['cached_tokens'],
       usage['cached_tokens'],
       usage['prompt_cache_hit_tokens'],
       usage['cache_read_input_tokens'],
     )
-    this.#cacheWrite = greatest(
+    this.#cacheWrite = greatestCount(
       this.#cacheWrite,
       input['cache_write_tokens'],
       usage['cache_write_tokens'],
       usage['cache_creation_input_tokens'],
     )
     // Shown to the client, never billed: completion tokens include them.
-    this.#reasoning = greatest(
+    this.#reasoning = greatestCount(
       this.#reasoning,
       output['reasoning_tokens'],
       usage['reasoning_tokens'],
@@ -136,8 +137,13 @@ function detailsOf(usage: JsonObject, member: string): JsonObject {
   return isJsonObject(details) ? details : {}
 }
 
+/** What a total says of one count where it is known what the other is: of a total alone neither is known. */
+function restOf(total: number, other: number | undefined): number {
+  return other === undefined ? 0 : Math.max(0, total - other)
+}
+
 /** The greatest of the values that are valid counts; undefined if none is. */
-function greatest(...values: readonly unknown[]): number | undefined {
+export function greatestCount(...values: readonly unknown[]): number | undefined {
   const counts = values.filter(isCount)
   return counts.length === 0 ? undefined : Math.max(...counts)
 }

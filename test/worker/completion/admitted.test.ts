@@ -51,6 +51,16 @@ test("without counts the router's own are billed", () => {
   })
 })
 
+test('a provider that counts the output alone has the input estimated', () => {
+  const usage = { ...COUNTED, promptTokens: 0 }
+  expect(billed({ usage, uncountedTextBytes: 0 })).toEqual({
+    ...COUNTED,
+    promptTokens: 20,
+    capped: false,
+    events: ['usage_estimated'],
+  })
+})
+
 const CLAIMED = { ...COUNTED, completionTokens: 1e12 }
 
 test('more output than was asked for is not billed, and flagged', () => {

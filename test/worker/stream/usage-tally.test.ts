@@ -50,6 +50,11 @@ describe('every dialect', () => {
       { prompt_tokens: 10, total_tokens: 14 },
       [10, 4, 0, 0],
     ],
+    [
+      'a total in place of a prompt count',
+      { completion_tokens: 4, total_tokens: 14 },
+      [10, 4, 0, 0],
+    ],
     ['a prompt count alone', { prompt_tokens: 10 }, [10, 0, 0, 0]],
     [
       'counts that are none',
@@ -65,15 +70,20 @@ describe('every dialect', () => {
     })
   })
 
-  test.each([[null], [undefined], [[]], ['5'], [{}], [{ prompt_tokens: 0, completion_tokens: 0 }]])(
-    '%j counts nothing',
-    (usage) => {
-      const counts = new UsageTally()
-      expect(counts.take(usage)).toBe(false)
-      expect(counts.tokens).toBeUndefined()
-      expect(counts.report()).toBeUndefined()
-    },
-  )
+  test.each([
+    [null],
+    [undefined],
+    [[]],
+    ['5'],
+    [{}],
+    [{ prompt_tokens: 0, completion_tokens: 0 }],
+    [{ total_tokens: 14 }],
+  ])('%j counts nothing', (usage) => {
+    const counts = new UsageTally()
+    expect(counts.take(usage)).toBe(false)
+    expect(counts.tokens).toBeUndefined()
+    expect(counts.report()).toBeUndefined()
+  })
 
   test.each([['10'], [1e300], [Number.NaN], [2 ** 53], [true]])('%s is no count', (count) => {
     expect(tally({ prompt_tokens: count, completion_tokens: 1 }).tokens?.promptTokens).toBe(0)
