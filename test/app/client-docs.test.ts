@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -15,8 +16,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { examplesOf, outputOf, type Example } from '../support/docs-examples.ts'
+import { startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
 import { freePort } from '../support/free-port.ts'
 import { becomesTrue, startStack, type Stack } from '../support/stack.ts'
+import { makeWorld } from '../support/synthetic-world.ts'
 
 /**
  * Every block of the pages about clients, run in the folder of a user who has the package, a key and a release root. Two things
@@ -169,6 +172,32 @@ describe('the page for security officers', () => {
           : example
       expect(await output({ ...example, ...failing })).toMatch(EXPECTED[index] ?? /^never$/)
     }
+  })
+})
+
+describe('the page for security officers, in front of an impostor', () => {
+  let impostor: FakeRouter
+
+  beforeAll(async () => {
+    impostor = await startFakeRouter(await makeWorld())
+  }, 60_000)
+  afterAll(() => impostor.close())
+
+  const runAgainst = (ROUTER: string, code: string) =>
+    outputOf({ language: 'sh', code }, { cwd: home, env: { ...env, ROUTER } })
+
+  test('takes no evidence for the key of the connection that nobody has verified', async () => {
+    const [, byHand] = examplesOf('security-officers.md')
+    await expect(runAgainst(impostor.baseURL, byHand?.code ?? '')).rejects.toThrow('Command failed')
+    for (const file of ['attested', 'pin']) expect(existsSync(join(home, file))).toBe(false)
+  })
+
+  test('sends him neither the API key nor the question', { timeout: 120_000 }, async () => {
+    const [, byHand, asking] = examplesOf('security-officers.md')
+    await runAgainst(stack.local.tls_base_url, byHand?.code ?? '')
+    const before = impostor.received.length
+    await expect(runAgainst(impostor.baseURL, asking?.code ?? '')).rejects.toThrow('Command failed')
+    expect(impostor.received.slice(before)).toEqual([])
   })
 })
 
