@@ -76,8 +76,8 @@ export async function admitRequest(
   } catch (error) {
     if (isLimitReached(error) && config.service.webhooks !== undefined) {
       const { customerId, keyPrefix } = key
-      // The storage keeps one report for each key and day; this saves the write for further refusals.
-      if (context.watch.isFirst(`${keyPrefix} ${new Date(now).toISOString().slice(0, 10)}`)) {
+      // The storage keeps one report for each limit and period; this saves most writes for further refusals.
+      if (context.watch.mayReport(keyPrefix, now)) {
         context.waitUntil(
           reportLimitReached(ledger, { customerId, keyPrefix }, now).catch(() => {}),
         )

@@ -4,19 +4,25 @@ import type { PresentedKey } from '../../src/worker/auth/api-key.ts'
 import type { Context } from '../../src/worker/context.ts'
 import type { ApiError } from '../../src/worker/http/errors.ts'
 import { openSharedLimits } from '../../src/worker/limits/shared-limits.ts'
-import { addCustomer, NOW, rejectionOf } from '../support/ledger.ts'
+import { updateKey } from '../../src/worker/admin/keys.ts'
+import { InstanceWatch } from '../../src/worker/metrics/instance-watch.ts'
+import { commitSettlement } from '../../src/worker/settle/ledger.ts'
+import { StorageUnavailable, type Database } from '../../src/worker/storage/database.ts'
+import { sql } from '../../src/worker/storage/sql.ts'
+import { addCustomer, NOW, rejectionOf, settlementOf } from '../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../support/sqlite-database.ts'
 
 const clock = { now: NOW }
 const now = () => clock.now
 
 let context: Context
+let db: Database
 let key: PresentedKey
 let requests = 0
 
 beforeEach(async () => {
   clock.now = NOW
-  const db = openSqlite()
+  db = openSqlite()
   key = await addCustomer(db, { balance: 100n })
   const service = {}
   const config = { plans: { standard: { discount_pct: 0, requests_per_minute: 1 } }, service }
@@ -84,5 +90,56 @@ describe('a key that has used up its minute', () => {
   test('is the only one, and may repeat a request that has an Idempotency-Key', () => {
     expect(refusal({}, { ...key, keyHash: 'another' })).toBe('goes on')
     expect(refusal({ 'idempotency-key': 'order-1' })).toBe('goes on')
+  })
+})
+
+describe('a key whose limit leaves no room', () => {
+  const works: Promise<unknown>[] = []
+
+  const limit = (nano: bigint) =>
+    updateKey(db, key.customerId, key.keyPrefix, { limit_eur: nano }, clock.now)
+
+  /** Has a request refused; returns the limits whose ends were reported by then. */
+  async function reportsOfRefusal() {
+    expect(await rejectionOf(admitted())).toMatchObject({ code: 'insufficient_quota' })
+    await Promise.all(works.splice(0))
+    const [rows = []] = await db.batch([
+      sql`SELECT limit_nano FROM webhook_events WHERE type = 'key.limit_reached' ORDER BY limit_nano`,
+    ])
+    return rows.map(({ limit_nano: nano }) => Number(nano))
+  }
+
+  beforeEach(async () => {
+    const service = { webhooks: {} }
+    const parts = {
+      ...context,
+      config: { plans: { standard: { discount_pct: 0 } }, service },
+      watch: new InstanceWatch('instance'),
+      waitUntil: (work: Promise<unknown>) => void works.push(work),
+    }
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    context = parts as unknown as Context
+    await commitSettlement(db, settlementOf(key, 'bill', { nano: 5n, createdAtMs: NOW }))
+    await limit(4n)
+  })
+
+  test('is reported; a limit that follows on the same day is reported too, a minute later at the latest', async () => {
+    expect(await reportsOfRefusal()).toEqual([4])
+    await limit(3n)
+    clock.now += 60_000
+    expect(await reportsOfRefusal()).toEqual([3, 4])
+  })
+
+  test('is reported after all where the first report could not be stored', async () => {
+    let failures = 1
+    const batch: Database['batch'] = (statements) => {
+      const isReport = statements.some((one) => one.sql.includes('INSERT INTO webhook_events'))
+      if (!isReport || failures-- <= 0) return db.batch(statements)
+      return Promise.reject(new StorageUnavailable('full'))
+    }
+    context = { ...context, storage: sharedStorage({ ...db, batch }) }
+    expect(await reportsOfRefusal()).toEqual([])
+    clock.now += 60_000
+    expect(await reportsOfRefusal()).toEqual([4])
   })
 })

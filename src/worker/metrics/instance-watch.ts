@@ -1,5 +1,8 @@
 const MAX_REMEMBERED = 10_000
 
+/** A report about a key is written again after this time at the earliest, ms. */
+const REPORT_PAUSE_MS = 60_000
+
 /** A storage outage, which is reported without being stored. */
 export interface Outage {
   /** Of its message, the same for every endpoint and every attempt. */
@@ -16,7 +19,8 @@ export class InstanceWatch {
   readonly id: string
   #outage: Outage | undefined
   #settlementFaults: number | undefined
-  readonly #seen = new Set<string>()
+  /** When a report about each key was last written, ms. */
+  readonly #reportedAt = new Map<string, number>()
 
   constructor(id: string) {
     this.id = id
@@ -43,11 +47,16 @@ export class InstanceWatch {
     return settlementFaults > before
   }
 
-  /** Whether the key is seen for the first time; only recent keys are remembered. */
-  isFirst(key: string): boolean {
-    if (this.#seen.has(key)) return false
-    if (this.#seen.size >= MAX_REMEMBERED) this.#seen.clear()
-    this.#seen.add(key)
+  /**
+   * Whether what is reported about this key may be written now: at most once a minute, so that a limit that has changed, or a
+   * report that could not be stored, is reported with a later refusal.
+   * @param now ms
+   */
+  mayReport(key: string, now: number): boolean {
+    const reportedAt = this.#reportedAt.get(key) ?? Number.NEGATIVE_INFINITY
+    if (Math.abs(now - reportedAt) < REPORT_PAUSE_MS) return false
+    if (this.#reportedAt.size >= MAX_REMEMBERED) this.#reportedAt.clear()
+    this.#reportedAt.set(key, now)
     return true
   }
 }

@@ -1,6 +1,6 @@
 import type { Database, Statement } from '../storage/database.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
-import { periodOf, LIMIT_RESETS, type LimitReset } from './key-limits.ts'
+import { LIMIT_RESETS, periodOf, spentInPeriod, type LimitReset } from './key-limits.ts'
 
 /**
  * The thresholds that settlements report to the operator (docs/webhooks.md). The report is written in the settlement's
@@ -65,8 +65,8 @@ export async function reportLimitReached(
 ): Promise<void> {
   await db.batch([
     sql`INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano, limit_nano, created_at)
-      SELECT ${reachedId(now)}, 'key.limit_reached', customer_id, key_prefix, spent_nano, limit_nano,
-        ${int64(now)}
+      SELECT ${reachedId(now)}, 'key.limit_reached', customer_id, key_prefix, ${spentInPeriod(now)},
+        limit_nano, ${int64(now)}
       FROM api_keys WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix}
         AND limit_nano IS NOT NULL
       ON CONFLICT (id) DO NOTHING`,

@@ -76,6 +76,19 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
       ])
     })
 
+    test('of a limit that leaves no room say what was spent in this period, not in one before', async () => {
+      const [left] = instances('alert-period')
+      const key = await addCustomer(left, { id: 'alert-period', billing: 'postpaid' })
+      const limits = { limit_eur: 100n, limit_reset: 'daily' } as const
+      await updateKey(left, 'alert-period', key.keyPrefix, limits, NOW)
+      const settlement = settlementOf(key, 'alert-period-1', { nano: 70n, createdAtMs: NOW })
+      await commitSettlement(left, { ...settlement, alerts: ALERTS })
+      await reportLimitReached(left, key, NOW + DAY_MS)
+      expect(await eventsOf(left, 'alert-period')).toEqual([
+        ['key.limit_reached', key.keyPrefix, '0'],
+      ])
+    })
+
     test('of a customer with thresholds of their own go by those', async () => {
       const [left] = instances('alert-own')
       const key = await addCustomer(left, { id: 'alert-own', balance: 100n })
