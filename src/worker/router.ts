@@ -55,7 +55,7 @@ export function createRouter() {
   return {
     /** Most requests name a path of the table as it stands there, and are not compared with one pattern after another. */
     fetch: (request: Request, scope: Scope): Promise<Response> => {
-      if (!URL.canParse(request.url)) return Promise.resolve(badUrl())
+      if (!hasGoodUrl(request)) return Promise.resolve(badUrl())
       const route = exact.get(`${request.method} ${pathOf(request.url)}`)
       return route === undefined ? router.fetch(request, scope) : route(request, scope, {})
     },
@@ -139,7 +139,14 @@ function wrongMethod(path: string, allow: string): Response {
   return errorReply(error, errorFormatAt(path))
 }
 
+/** What in a `Host` header would end the name of the host, so that a part of the header became the path. */
+const NO_HOST = /[/\\?#@]/
+
 /** workerd makes a request's URL of the `Host` header and the target as they came, and checks neither. */
+function hasGoodUrl({ url, headers }: Request): boolean {
+  return URL.canParse(url) && !NO_HOST.test(headers.get('host') ?? '')
+}
+
 function badUrl(): Response {
   const message = 'The Host header, or what follows it in the URL of this request, is not valid.'
   return errorReply(new ApiError('invalid_request_error', message))

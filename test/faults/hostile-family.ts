@@ -56,7 +56,7 @@ function at(target: string, expected: string, method = 'POST'): Hostile {
   }
 }
 
-/** A request under the name of a host that no URL can have. */
+/** A request under the name of a host that none can have. */
 function withHost(host: string, target: string, expected: string, method = 'GET'): Hostile {
   const request = (key: string) =>
     rawRequest(method, target, { host, authorization: `Bearer ${key}` })
@@ -188,6 +188,8 @@ const PATHS: readonly Hostile[] = [
   withHost('[::', '/nothing', INVALID),
   withHost('a:b', '/healthz', INVALID),
   withHost('127.0.0.1:99999', '/v1/models?a=b', INVALID),
+  withHost('a/v1/models?', '/nothing', INVALID),
+  withHost('a#', '/v1/models', INVALID),
   withHost('127.0.0.1:1', '*', `${INVALID}|${NOT_THERE}|204`, 'OPTIONS'),
   { name: 'no HTTP at all', expected: '400|closed', request: () => 'HELO router\r\n\r\n' },
   {
