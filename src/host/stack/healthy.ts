@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { StartError } from './start-error.ts'
 
 const POLL_MS = 50
 const ONE_TRY_MS = 2_000
 
 /**
  * Waits until `GET /healthz` answers 200.
- * @throws Error when there is no 200 within `timeoutMs`; the message names the last answer
+ * @throws StartError when there is no 200 within `timeoutMs`; the message names the last answer
  */
 export async function untilHealthy(baseUrl: string, timeoutMs: number): Promise<void> {
   const deadline = performance.now() + timeoutMs
@@ -24,7 +25,7 @@ export async function untilHealthy(baseUrl: string, timeoutMs: number): Promise<
     }
     await delay(POLL_MS)
   }
-  throw new Error(`the router is not healthy after ${timeoutMs / 1000} s: ${last}`)
+  throw new StartError(`the router is not healthy after ${timeoutMs / 1000} s: ${last}`)
 }
 
 const errorSchema = z.object({ error: z.object({ message: z.string() }) })
