@@ -38,7 +38,7 @@ const KEEPING: readonly RegExp[] = [
   /^\s+(?:readonly )?#?\w+\??: [^(\n]*\bPromise<.*(?<!,)$/m,
   /^\s+(?:readonly )?#\w+ = (?:new )?Promise\b/m,
   /\breadonly \w+\??: Promise</,
-  /\bnew (?:Map|Set|WeakMap|Array)<[^(\n]*\bPromise</,
+  /\bnew (?:BriefMap|Map|Set|WeakMap|Array)<[^(\n]*\bPromise</,
   /^\s*let \w+: [^(\n]*\bPromise</m,
   /^(?:export )?const \w+(?:: [^(\n]*\bPromise<| = (?:new )?Promise\b)/m,
 ]
@@ -51,6 +51,7 @@ function withoutComments(text: string): string {
 
 it.each([
   'class A {\n  readonly #asked = new Map<string, Promise<Answer>>()\n}',
+  'class A {\n  readonly #asked = new BriefMap<number, Promise<Answer>>()\n}',
   'class A {\n  #asked: Promise<Answer> | undefined\n}',
   'class A {\n  #last = Promise.resolve()\n}',
   'interface A {\n  readonly asked?: Promise<Answer>\n}',
