@@ -25,7 +25,7 @@ function startOfServiceEvent(body: Bytes): number | undefined {
       if (!LAST_EVENT.test(event)) {
         throw new MalformedEvidence(
           'answer',
-          'its last event holds more than the router writes there',
+          'its last event has more lines than the router writes there',
         )
       }
       if (AFTER_LAST.test(text.slice(start + event.length))) return start

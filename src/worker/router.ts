@@ -139,12 +139,13 @@ function wrongMethod(path: string, allow: string): Response {
   return errorReply(error, errorFormatAt(path))
 }
 
-/** What in a `Host` header would end the name of the host, so that a part of the header became the path. */
-const NO_HOST = /[/\\?#@]/
+/** What in a `Host` header would make a part of it the path or, where it is empty, a part of the path the host. */
+const NO_HOST = /^$|[/\\?#@]/
 
 /** workerd makes a request's URL of the `Host` header and the target as they came, and checks neither. */
 function hasGoodUrl({ url, headers }: Request): boolean {
-  return URL.canParse(url) && !NO_HOST.test(headers.get('host') ?? '')
+  const host = headers.get('host')
+  return URL.canParse(url) && (host === null || !NO_HOST.test(host))
 }
 
 function badUrl(): Response {

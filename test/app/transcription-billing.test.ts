@@ -132,6 +132,12 @@ describe('a route priced by tokens', () => {
     expect(service).toEqual({ billing_unit: 'token', audio_seconds: 4.5, ...counted })
     expect(row).toMatchObject({ ...counted, cost_eur: 0.0095 })
   })
+
+  test('bills the router’s own for the audio where the provider counts the text alone', async () => {
+    const usage = { type: 'tokens', output_tokens: 7 }
+    const { row } = await transcribed('by-token', { duration: 4.5, usage })
+    expect(row).toMatchObject({ prompt_tokens: 45, completion_tokens: 7, cost_eur: 0.0115 })
+  })
 })
 
 function speechFor(model: string) {

@@ -53,8 +53,8 @@ async function call(
   path: string,
   headers: Record<string, string> = {},
   body?: string,
+  method = body === undefined ? 'GET' : 'POST',
 ): Promise<{ status: number | undefined; headers: IncomingMessage['headers']; body: string }> {
-  const method = body === undefined ? 'GET' : 'POST'
   const outgoing = httpRequest({ host: '127.0.0.1', port, path, method, headers, agent: false })
   outgoing.end(body)
   const [response]: IncomingMessage[] = await once(outgoing, 'response')
@@ -77,6 +77,35 @@ describe('the loopback proxy', () => {
         {
           code: 'foreign_address',
           message: 'the request names another host than the router',
+          type: 'proxy_error',
+          param: null,
+        },
+      ])
+      expect(proxy.state()).toMatchObject({ proven: true, problem: null })
+      expect(proxy.answered.at(-1)).toMatchObject({ status: 400, receipt: undefined })
+      expect(host.received.slice(before)).toEqual([])
+    },
+  )
+
+  test.each([
+    ['TRACE', '/v1/models', undefined],
+    ['GET', '/v1/models', 'a body'],
+    ['GET', '//name:password@HOST/v1/models', undefined],
+  ])(
+    'refuses %s %s, which nothing can pass on, and takes nothing from its proof',
+    async (...of) => {
+      const [method, path, body] = of
+      const proxy = await proxyFor(host, 'kept')
+      expect((await call(proxy, '/v1/models')).status).toBe(200)
+      const before = host.received.length
+      const named = path.replace('HOST', new URL(host.baseURL).host)
+      const headers = body === undefined ? undefined : { 'content-length': `${body.length}` }
+      const answer = await call(proxy, named, headers, body, method)
+      expect([answer.status, JSON.parse(answer.body).error]).toEqual([
+        400,
+        {
+          code: 'invalid_request',
+          message: 'a request of this method, URL and body cannot be passed on',
           type: 'proxy_error',
           param: null,
         },

@@ -190,6 +190,9 @@ const PATHS: readonly Hostile[] = [
   withHost('127.0.0.1:99999', '/v1/models?a=b', INVALID),
   withHost('a/v1/models?', '/nothing', INVALID),
   withHost('a#', '/v1/models', INVALID),
+  withHost('a@b', '/v1/models', INVALID),
+  withHost('a\\b', '/v1/models', INVALID),
+  withHost('', '/x/v1/models', `${INVALID}|400`),
   withHost('127.0.0.1:1', '*', `${INVALID}|${NOT_THERE}|204`, 'OPTIONS'),
   { name: 'no HTTP at all', expected: '400|closed', request: () => 'HELO router\r\n\r\n' },
   {

@@ -46,7 +46,7 @@ describe('the digest of an answer', () => {
     'is none where the last event hides %s, which some readers would show',
     async (_what, last) => {
       await expect(responseDigest(utf8(events(DELTA) + last))).rejects.toThrow(
-        'malformed answer: its last event holds more than the router writes there',
+        'malformed answer: its last event has more lines than the router writes there',
       )
     },
   )

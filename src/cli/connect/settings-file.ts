@@ -41,7 +41,10 @@ export class SettingsFile {
     return existsSync(this.#record)
   }
 
-  /** Writes the record first, so that the original is safe in any case. */
+  /**
+   * Writes the record first, so that the original is safe in any case.
+   * @throws ConnectError when the file cannot be written; then nothing is connected
+   */
   change(after: string): void {
     const original = existsSync(this.path) ? readFileSync(this.path) : undefined
     const record = {
@@ -49,8 +52,14 @@ export class SettingsFile {
       original_b64: original?.toString('base64') ?? null,
       written_sha256: sha256(Buffer.from(after)),
     }
+    const mode = original === undefined ? 0o600 : statSync(this.path).mode & 0o777
     writeSafely(this.#record, `${JSON.stringify(record)}\n`, 0o600)
-    writeSafely(this.path, after, original === undefined ? 0o600 : statSync(this.path).mode & 0o777)
+    try {
+      writeSafely(this.path, after, mode)
+    } catch (cause) {
+      rmSync(this.#record)
+      throw new ConnectError(`${this.path} cannot be written, and was not changed`, { cause })
+    }
   }
 
   /** @throws ConnectError when nothing was connected, or where the file was changed since */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile, realpath, rename, stat, writeFile } from 'node:fs/promises'
+import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { describePublicKey, importSigningKey } from '../../enclave/release/signing-key.ts'
@@ -44,7 +44,10 @@ export async function readText(path: string): Promise<string> {
   return reading(path, async () => fromUtf8(await readFile(path)).trim())
 }
 
-/** Replaces a public document. Its readers see either the old text or the new one. What is no file is written to. */
+/**
+ * Replaces a public document. Its readers see either the old text or the new one, except where the file cannot be replaced.
+ * What is no file is written to.
+ */
 export async function writeDocument(path: string, text: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   if (found !== undefined && !found.isFile()) {
@@ -53,8 +56,21 @@ export async function writeDocument(path: string, text: string): Promise<void> {
   }
   const target = found === undefined ? path : await realpath(path)
   const draft = `${target}.${process.pid}`
-  await writeFile(draft, text, { mode: 0o644 })
-  await rename(draft, target)
+  try {
+    await writeFile(draft, text, { mode: found === undefined ? 0o644 : found.mode & 0o777 })
+    await rename(draft, target)
+  } catch (error) {
+    await rm(draft, { force: true })
+    if (!isFixed(error)) throw error
+    await writeFile(target, text)
+  }
+}
+
+/** Why a file cannot be replaced that may still be written: it is mounted by itself, or its folder takes no other file. */
+const FIXED: readonly unknown[] = ['EBUSY', 'EXDEV', 'EACCES', 'EROFS']
+
+function isFixed(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && FIXED.includes(error.code)
 }
 
 /** SHA-256 of a file of any size, lowercase hex. */

@@ -104,6 +104,8 @@ async function exchange(given: Exchange): Promise<Answer> {
       method,
       headers: { ...headers, ...length },
       timeout: TIMEOUT_MS,
+      // For the whole exchange: `timeout` begins anew with every byte.
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     request.on('timeout', () => request.destroy(new Error('time-out')))
     const answered = responseTo(request)

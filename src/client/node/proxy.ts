@@ -112,14 +112,18 @@ async function forward(
     onAnswered({ method, path, status: 400, milliseconds: now() - began, receipt: undefined })
     return
   }
+  const target = new URL(address, router)
+  const headers = outgoingHeaders(request, apiKey)
+  const outgoing = { method, headers, ...(body.length === 0 ? {} : { body }) }
+  if (!isRequest(target, outgoing)) {
+    const message = 'a request of this method, URL and body cannot be passed on'
+    refuse(response, { status: 400, code: 'invalid_request', message })
+    onAnswered({ method, path, status: 400, milliseconds: now() - began, receipt: undefined })
+    return
+  }
   let answer: Response
   try {
-    answer = await client.fetch(new URL(address, router), {
-      method,
-      headers: outgoingHeaders(request, apiKey),
-      signal: hungUp.signal,
-      ...(body.length === 0 ? {} : { body }),
-    })
+    answer = await client.fetch(target, { ...outgoing, signal: hungUp.signal })
     log.proven()
   } catch (error) {
     log.failed(error)
@@ -143,6 +147,15 @@ async function forward(
   const outcome = await receipt
   if (outcome !== undefined) log.add(outcome)
   onAnswered({ method, path, status: answer.status, milliseconds: now() - began, receipt: outcome })
+}
+
+/** Whether the platform makes such a request at all: it refuses some methods, a GET with a body, and a name or password in the URL. */
+function isRequest(target: URL, init: RequestInit): boolean {
+  try {
+    return new Request(target, init) instanceof Request
+  } catch {
+    return false
+  }
 }
 
 function showVerification(

@@ -18,7 +18,7 @@ export function readSecrets(names: Iterable<string>, environment: Environment): 
   const values: Record<string, string> = {}
   const problems: string[] = []
   for (const name of new Set(names)) {
-    const [given, file] = [environment[name], environment[`${name}_FILE`]]
+    const [given, file] = [environment[name]?.trim(), environment[`${name}_FILE`]]
     if (given && file) problems.push(`${name}: is given twice, by ${name} and by ${name}_FILE`)
     else if (given) values[name] = given
     else if (file) readSecretFile(name, file, values, problems)

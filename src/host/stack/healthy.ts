@@ -21,11 +21,15 @@ export async function untilHealthy(baseUrl: string, timeoutMs: number): Promise<
       }
       last = `status ${answer.status}: ${await reasonOf(answer)}`
     } catch (error) {
-      last = error instanceof Error ? error.name : 'no answer'
+      last = isTimeout(error) ? 'no answer in time' : 'no connection'
     }
     await delay(POLL_MS)
   }
   throw new StartError(`the router is not healthy after ${timeoutMs / 1000} s: ${last}`)
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError'
 }
 
 const errorSchema = z.object({ error: z.object({ message: z.string() }) })

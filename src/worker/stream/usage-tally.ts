@@ -61,7 +61,8 @@ export class UsageTally {
    */
   take(usage: unknown): boolean {
     if (!isJsonObject(usage)) return false
-    const input = greatestCount(usage['prompt_tokens'], usage['input_tokens'])
+    // A prompt is never empty.
+    const input = greatestCount(usage['prompt_tokens'], usage['input_tokens']) || undefined
     const output = greatestCount(usage['completion_tokens'], usage['output_tokens'])
     const total = greatestCount(usage['total_tokens']) ?? 0
     const prompt = input ?? restOf(total, output)

@@ -5,6 +5,7 @@ import type { Once } from '../idempotency/once.ts'
 import type { TranscriptionPlan } from '../routing/plan-transcription.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { TranscriptionRequest } from './request.ts'
+import { countedPrompt } from '../stream/billed-usage.ts'
 import { capTokens } from '../stream/cap-tokens.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { serviceObject, type ServiceObject } from '../stream/service-object.ts'
@@ -64,13 +65,15 @@ export function transcriptionExchange(
   const known = reported ?? measuredSeconds
   const seconds = Math.min(known ?? typicalSeconds(parsed.file.bytes.length), max.audioSeconds)
   const byToken = billingUnit(route) === 'token'
+  const counted = transcript.usage
   const claimed = byToken
-    ? (transcript.usage ?? typicalUsage(parsed, seconds, transcript.text))
+    ? claimedTokens(counted, typicalUsage(parsed, seconds, transcript.text))
     : NO_TOKENS
   const { usage, capped } = capTokens(claimed, max)
   const usageCapped = capped || (reported !== undefined && reported > seconds)
   const facts = { request_id: context.requestId, route: route.id }
-  if (byToken ? !transcript.usage : known === undefined) context.log('usage_estimated', facts)
+  if (byToken ? countedPrompt(counted) === undefined : known === undefined)
+    context.log('usage_estimated', facts)
   if (usageCapped) context.log('usage_capped', facts)
   return {
     requestId: context.requestId,
@@ -86,6 +89,12 @@ export function transcriptionExchange(
     billedSeconds: seconds,
     reportedSeconds: reported === undefined ? null : seconds,
   }
+}
+
+/** The provider's counts; where it counted none of the prompt, what is typical takes that place. */
+function claimedTokens(counted: TokenUsage | undefined, typical: TokenUsage): TokenUsage {
+  if (counted === undefined) return typical
+  return { ...counted, promptTokens: countedPrompt(counted) ?? typical.promptTokens }
 }
 
 /**

@@ -11,17 +11,16 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { outputOf } from '../../support/run-program.ts'
+import { outputOf, run } from '../../support/run-program.ts'
 
 let home: string
 
 beforeEach(() => void (home = mkdtempSync(join(tmpdir(), 'cmr-home-'))))
 afterEach(() => rmSync(home, { recursive: true }))
 
-function cmr(...args: string[]) {
-  const { PATH } = process.env
-  return outputOf(args, { env: { PATH, HOME: home } })
-}
+const environment = () => ({ PATH: process.env['PATH'], HOME: home })
+
+const cmr = (...args: string[]) => outputOf(args, { env: environment() })
 
 const CODEX = `# my settings
 model = "other" # the one I like
@@ -76,6 +75,18 @@ describe('connect and disconnect', () => {
     await cmr('disconnect', 'claude')
     expect(textOf('dotfiles/claude.json')).toBe(JSON_SETTINGS)
     expect(readlinkSync(join(home, '.claude/settings.json'))).toBe('../dotfiles/claude.json')
+  })
+
+  test('leaves nothing connected where the file cannot be written', async () => {
+    put('.claude', 'a file where the folder should be')
+    const { code, err } = await run(['connect', 'claude', '--yes'], { env: environment() })
+    expect([code, err]).toEqual([
+      1,
+      `error: ${join(home, '.claude/settings.json')} cannot be written, and was not changed\n`,
+    ])
+    rmSync(join(home, '.claude'))
+    await cmr('connect', 'claude', '--yes')
+    expect(textOf('.claude/settings.json')).toContain('http://127.0.0.1:8790')
   })
 
   test('keeps the comments and the tables of codex, and replaces what it chose before', async () => {

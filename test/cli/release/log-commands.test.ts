@@ -1,4 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -46,6 +54,15 @@ describe('a log of releases', () => {
     const again = await append()
     expect(JSON.parse(again.out)).toMatchObject({ index: 1, size: 2 })
     expect(await renew()).toMatchObject({ code: 0 })
+  })
+
+  test('is not signed where the lock cannot be written, and the refusal says so', async () => {
+    mkdirSync(at('log.key.lock'))
+    expect(await append()).toEqual({
+      code: 1,
+      out: '',
+      err: `${at('log.key.lock')}, by which one program at a time signs with this key, cannot be written\n`,
+    })
   })
 
   test('is audited against what was seen before, or not at all', async () => {

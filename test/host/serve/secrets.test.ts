@@ -19,10 +19,10 @@ function file(name: string, text: string, mode = 0o600): string {
 }
 
 describe('secrets', () => {
-  test('come from the variable, or from the file beside it without its last line break', () => {
-    const environment = { A: 'one', B_FILE: file('b', 'two\n'), C: 'unasked' }
-    expect(readSecrets(['A', 'B', 'D'], environment)).toEqual({
-      values: { A: 'one', B: 'two' },
+  test('come from the variable, or from the file beside it, without their last line break', () => {
+    const environment = { A: 'one', B_FILE: file('b', 'two\n'), C: 'unasked', E: 'five\n', F: ' ' }
+    expect(readSecrets(['A', 'B', 'D', 'E', 'F'], environment)).toEqual({
+      values: { A: 'one', B: 'two', E: 'five' },
       problems: [],
     })
   })

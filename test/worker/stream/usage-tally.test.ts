@@ -78,6 +78,7 @@ describe('every dialect', () => {
     [{}],
     [{ prompt_tokens: 0, completion_tokens: 0 }],
     [{ total_tokens: 14 }],
+    [{ prompt_tokens: 0, total_tokens: 14 }],
   ])('%j counts nothing', (usage) => {
     const counts = new UsageTally()
     expect(counts.take(usage)).toBe(false)

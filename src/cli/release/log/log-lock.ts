@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { ReleaseError } from '../release-error.ts'
 
@@ -6,18 +7,30 @@ import { ReleaseError } from '../release-error.ts'
  * trees of one size and leave files that belong to neither. The lock is SQLite's own on a file beside the key, because
  * the kernel releases it however the process ends.
  * @returns releases it; to be kept, since a connection that nothing refers to would be closed
- * @throws ReleaseError when another process has it
+ * @throws ReleaseError when another process has it, or the lock cannot be written
  */
 export function lockLog(keyPath: string): () => void {
-  const lock = new DatabaseSync(`${keyPath}.lock`)
+  const path = `${realpathSync(keyPath)}.lock`
+  let lock: DatabaseSync | undefined
   try {
+    lock = new DatabaseSync(path)
     lock.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
   } catch (cause) {
-    lock.close()
+    lock?.close()
     throw new ReleaseError(
-      `another program signs with ${keyPath} at the moment: try again once it has ended`,
+      isBusy(cause)
+        ? `another program signs with ${keyPath} at the moment: try again once it has ended`
+        : `${path}, by which one program at a time signs with this key, cannot be written`,
       { cause },
     )
   }
-  return () => lock.close()
+  const held = lock
+  return () => held.close()
+}
+
+/** SQLite's code for a file that another connection has locked. */
+const SQLITE_BUSY = 5
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }

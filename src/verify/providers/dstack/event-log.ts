@@ -82,6 +82,7 @@ const PREIMAGES: Readonly<Record<DstackEvent['version'], (event: DstackEvent) =>
 function readFacts(events: readonly DstackEvent[]): BootFacts {
   const end = events.findIndex(({ name }) => BOOT_ENDS.has(name))
   const boot = end === -1 ? events : events.slice(0, end)
+  // Where the end of boot is not measured, the workload's own events count here, too.
   if (boot.some(isAmbiguous)) throw new EvidenceRefused('event_log')
   const fact = (wanted: string): string | undefined => {
     const [found, ...more] = boot.filter(({ name }) => name === wanted)
