@@ -104,22 +104,23 @@ async function forward(
     refuse(response, { status: 413, code: 'body_too_large', message: 'more than 64 MiB' })
     return
   }
+  const refused = (failure: Failure) => {
+    refuse(response, failure)
+    const { status } = failure
+    onAnswered({ method, path, status, milliseconds: now() - began, receipt: undefined })
+  }
   const address = router.pathname.replace(/\/$/, '') + url
   // A request line may name a host too; that is a fault of the tool, and says nothing about the router.
-  if (!URL.canParse(address, router) || new URL(address, router).origin !== router.origin) {
+  const target = URL.parse(address, router)
+  if (target?.origin !== router.origin) {
     const message = 'the request names another host than the router'
-    refuse(response, { status: 400, code: 'foreign_address', message })
-    onAnswered({ method, path, status: 400, milliseconds: now() - began, receipt: undefined })
-    return
+    return refused({ status: 400, code: 'foreign_address', message })
   }
-  const target = new URL(address, router)
   const headers = outgoingHeaders(request, apiKey)
   const outgoing = { method, headers, ...(body.length === 0 ? {} : { body }) }
   if (!isRequest(target, outgoing)) {
     const message = 'a request of this method, URL and body cannot be passed on'
-    refuse(response, { status: 400, code: 'invalid_request', message })
-    onAnswered({ method, path, status: 400, milliseconds: now() - began, receipt: undefined })
-    return
+    return refused({ status: 400, code: 'invalid_request', message })
   }
   let answer: Response
   try {
@@ -127,16 +128,7 @@ async function forward(
     log.proven()
   } catch (error) {
     log.failed(error)
-    const failure = failureOf(error)
-    refuse(response, failure)
-    onAnswered({
-      method,
-      path,
-      status: failure.status,
-      milliseconds: now() - began,
-      receipt: undefined,
-    })
-    return
+    return refused(failureOf(error))
   }
   const receipt = client.receipts.of(answer)
   response.writeHead(answer.status, answerHeaders(answer))

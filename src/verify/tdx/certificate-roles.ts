@@ -14,8 +14,8 @@ const RATINGS_SIGNER = 'Intel SGX TCB Signing'
 
 /**
  * Requires that each certificate is used for what Intel issued it for, as Intel's Quote Verification Library does: one of
- * Intel's two authorities certified the chip, and the root certified the signer of TCB info and enclave identity. `@phala/dcap-qvl` (0.3.9) verifies the signatures of chains of any length, whoever the signers are:
- * the stolen key of one old chip could certify others, or sign a good rating of its own.
+ * Intel's two authorities certified the chip, and the root certified the signer of TCB info and enclave identity.
+ * `@phala/dcap-qvl` (0.3.9) verifies the signatures of chains of any length, whoever the signers are: the stolen key of one old chip could certify others, or sign a good rating of its own.
  * @throws EvidenceRefused `hardware` (`certificate_roles`) when a certificate has another role or cannot be parsed
  */
 export function requireCertificateRoles(
