@@ -1,5 +1,6 @@
 import type { ConfigProblem } from './config-problem.ts'
 import type { z } from 'zod'
+import { isMistakenMember } from './constraint-names.ts'
 import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
 import { telemetryProblems } from './telemetry-config.ts'
@@ -232,8 +233,16 @@ function originsAreOrigins({ service }: RouterConfig): ConfigProblem[] {
 function forwardedMembersAreFree({ routes }: RouterConfig): ConfigProblem[] {
   return routes.flatMap(({ forward, cache_salt_field: salt }, index) =>
     forward.flatMap((member, place) => {
-      if (!OWN_CHAT_MEMBERS.has(member) && member !== salt) return []
       const path = formatPath(['routes', index, 'forward', place])
+      if (isMistakenMember(member)) {
+        return [
+          {
+            path,
+            reason: `"${member}" may be meant as "attestation", so requests with it are refused`,
+          },
+        ]
+      }
+      if (!OWN_CHAT_MEMBERS.has(member) && member !== salt) return []
       return [{ path, reason: `"${member}" is set by the router itself` }]
     }),
   )

@@ -9,7 +9,13 @@ import { generateApi } from 'swagger-typescript-api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { ERROR_GUIDE } from '../../src/worker/http/error-guide.ts'
-import { ERROR_STATUS, publicCode, type ErrorCode } from '../../src/worker/http/errors.ts'
+import {
+  ApiError,
+  errorBody,
+  ERROR_STATUS,
+  publicCode,
+  type ErrorCode,
+} from '../../src/worker/http/errors.ts'
 import { wav } from '../support/audio-samples.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
@@ -154,6 +160,9 @@ describe('what the router answers is as described', () => {
     )
     expect(chunks.length).toBeGreaterThan(2)
     for (const chunk of chunks) expect(faultsOf('ChatCompletionChunk', chunk)).toBeNull()
+    const broken = errorBody(new ApiError('bad_gateway', 'The answer broke off.'))
+    expect(faultsOf('ChatCompletionChunk', broken)).toBeNull()
+    expect(faultsOf('ChatCompletionChunk', {})).not.toBeNull()
     const { service } = z.object({ service: z.object({ receipt_id: z.string() }) }).parse(whole)
     const receipt = await (await stack.fetch(`/v1/receipts/${service.receipt_id}`)).json()
     expect(faultsOf('Receipt', receipt)).toBeNull()

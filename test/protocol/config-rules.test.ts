@@ -219,6 +219,12 @@ const CASES: readonly (readonly [string, Json, string, string])[] = [
     '"messages" is set by the router itself',
   ],
   [
+    'a forwarded member that may be meant as the constraints of a request',
+    config({ routes: [route({ forward: ['attestations'] })] }),
+    'routes[0].forward[0]',
+    '"attestations" may be meant as "attestation", so requests with it are refused',
+  ],
+  [
     'a forwarded member that is the salt of the route',
     config({ routes: [route({ forward: ['salt'], cache_salt_field: 'salt' })] }),
     'routes[0].forward[0]',

@@ -5,7 +5,7 @@ import {
 } from '../completion/operation-parts.ts'
 import { chatBodySchema } from '../completion/request-members.ts'
 import type { Operation } from '../http/operation.ts'
-import { chunkSchema, completionSchema } from './schemas.ts'
+import { completionSchema, eventSchema } from './schemas.ts'
 
 export const CHAT_OPERATION: Operation = {
   summary: 'Complete a chat, streamed or whole',
@@ -18,7 +18,7 @@ export const CHAT_OPERATION: Operation = {
   },
   answer: {
     'application/json': { name: 'ChatCompletion', schema: completionSchema },
-    'text/event-stream': { name: 'ChatCompletionChunk', schema: chunkSchema },
+    'text/event-stream': { name: 'ChatCompletionChunk', schema: eventSchema },
   },
   errors: CHAT_ERRORS,
 }

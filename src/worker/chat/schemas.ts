@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { errorSchema } from '../http/error-schema.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 
 /** Schemas of chat completion answers for the interface description; the encoder writes them. */
@@ -59,7 +60,7 @@ const delta = z.object({
     .optional(),
 })
 
-export const chunkSchema = z.object({
+const chunk = z.object({
   id: z.string(),
   object: z.literal('chat.completion.chunk'),
   created: z.int(),
@@ -75,3 +76,9 @@ export const chunkSchema = z.object({
   usage: usage.optional().describe('On the last chunk, with `stream_options.include_usage`.'),
   service: serviceObjectSchema.optional().describe('On the last chunk.'),
 })
+
+/** What stands in the `data` of an event: a chunk, or the error that ends a stream without `[DONE]`. */
+export const eventSchema = z.union([
+  chunk,
+  errorSchema.describe('Ends a stream that fails after its start; no `[DONE]` follows.'),
+])

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { refuseMistakenMember } from '../http/attestation-member.ts'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
 import { JsonCursor, JsonSyntaxError } from '../json/scan.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
@@ -52,7 +53,8 @@ export interface SortedMembers {
 
 /**
  * Separates the members of a body by their rules.
- * @throws ApiError for a refused member, with the member as `param`
+ * @throws ApiError for a refused member, with the member as `param`; `invalid_attestation_constraint` for an unknown one
+ *   that may be meant as `attestation`
  */
 export function sortMembers(
   body: JsonObject,
@@ -64,8 +66,10 @@ export function sortMembers(
     if (value === null) continue
     const rule = rules.get(name)
     if (rule?.becomes === 'mapped') known[name] = value
-    else if (rule?.becomes !== 'refused') left.push(name)
-    else if (rule.unless?.includes(value) !== true) throw refusalOf(rule)
+    else if (rule?.becomes !== 'refused') {
+      if (rule === undefined) refuseMistakenMember(name)
+      left.push(name)
+    } else if (rule.unless?.includes(value) !== true) throw refusalOf(rule)
   }
   return { mapped: known, dropped: left }
 }

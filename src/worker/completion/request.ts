@@ -2,7 +2,12 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { parseEffort } from '../../protocol/effort.ts'
 import { ApiError } from '../http/errors.ts'
 import { isNull, JsonCursor, JsonSyntaxError, valueOf, type Range } from '../json/scan.ts'
-import { ATTESTATION_MEMBER, readAttestation, repeatedMember } from '../http/attestation-member.ts'
+import {
+  ATTESTATION_MEMBER,
+  readAttestation,
+  refuseMistakenMember,
+  repeatedMember,
+} from '../http/attestation-member.ts'
 import { REASONING_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 import { READ_MEMBERS, REFUSED_MEMBERS } from './chat-members.ts'
 import { refusalOf } from './member-rules.ts'
@@ -69,13 +74,15 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
 }
 
 /**
- * Refuses unsupported members. Those about reasoning are left to `checkReasoningMembers`, because OCR rules answer
+ * Refuses unsupported members, and misspellings of `attestation`. Those about reasoning are left to `checkReasoningMembers`, because OCR rules answer
  * differently.
  */
 function refuseForeign(bytes: Bytes, otherMembers: Outline['otherMembers']): void {
   for (const [name, range] of otherMembers) {
+    if (isNull(bytes, range)) continue
     const rule = REFUSED_MEMBERS.get(name)
-    if (rule !== undefined && !isNull(bytes, range)) throw refusalOf(rule)
+    if (rule !== undefined) throw refusalOf(rule)
+    refuseMistakenMember(name)
   }
 }
 

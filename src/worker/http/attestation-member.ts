@@ -6,6 +6,7 @@ import {
   parseConstraints,
   type Constraints,
 } from '../../protocol/constraints.ts'
+import { isMistakenHeader, isMistakenMember } from '../../protocol/constraint-names.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { ApiError } from './errors.ts'
 import type { Operation } from './operation.ts'
@@ -73,13 +74,14 @@ export function attestationOfBody(bytes: Bytes, parsed: JsonObject): Constraints
 
 /**
  * What a body and the header require, together.
- * @throws ApiError `invalid_attestation_constraint` for a malformed header; `invalid_request_error` where header and body
- *   differ
+ * @throws ApiError `invalid_attestation_constraint` for a malformed header or one that seems to be a misspelling of it;
+ *   `invalid_request_error` where header and body differ
  */
 export function constraintsOf(
   given: Constraints | undefined,
   headers: Headers,
 ): Constraints | undefined {
+  refuseMistakenHeaders(headers)
   const text = headers.get(REQUIRE_HEADER)
   if (text === null) return given
   const required = parseConstraints(text)
@@ -90,6 +92,30 @@ export function constraintsOf(
   if (given === undefined || JSON.stringify(given) === JSON.stringify(required)) return required
   const message = `The header ${REQUIRE_HEADER} and "${ATTESTATION_MEMBER}" of the body say different things.`
   throw new ApiError('invalid_request_error', message, { param: ATTESTATION_MEMBER })
+}
+
+/**
+ * Refuses a member that the router does not know where it may have been meant as `attestation`: without effect it would
+ * leave the caller with a requirement that nobody checks.
+ * @throws ApiError `invalid_attestation_constraint`
+ */
+export function refuseMistakenMember(name: string): void {
+  if (!isMistakenMember(name)) return
+  const message = `The request has a member that the router does not know and that may be meant as "${ATTESTATION_MEMBER}". What the provider must meet is given there, under exactly this name (docs/api.md).`
+  throw new ApiError('invalid_attestation_constraint', message, { param: shown(name) })
+}
+
+function refuseMistakenHeaders(headers: Headers): void {
+  for (const name of headers.keys()) {
+    if (!isMistakenHeader(name)) continue
+    const message = `The request has a header that the router does not know and that may be meant as ${REQUIRE_HEADER} (docs/api.md).`
+    throw new ApiError('invalid_attestation_constraint', message, { param: shown(name) })
+  }
+}
+
+/** Names of ordinary length and letters; others are not repeated. */
+function shown(name: string): string {
+  return /^[\w[\].-]{1,64}$/.test(name) ? name : ATTESTATION_MEMBER
 }
 
 export function repeatedMember(): ApiError {

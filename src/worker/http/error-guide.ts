@@ -26,7 +26,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   invalid_attestation_constraint: {
     means:
-      '`attestation` or `X-Service-Require` is malformed, has an unknown member, or is repeated.',
+      '`attestation` or `X-Service-Require` is malformed, misspelt, has an unknown member, or is repeated.',
     remedy: correct,
   },
   unsupported_reasoning: {

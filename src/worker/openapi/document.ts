@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ERROR_WRITERS, type ErrorFormat } from '../http/error-format.ts'
 import { ERROR_GUIDE } from '../http/error-guide.ts'
+import { errorSchema } from '../http/error-schema.ts'
 import { publicCode, type ErrorCode } from '../http/errors.ts'
 import type { NamedSchema, Operation } from '../http/operation.ts'
 import { answerHeaders, errorHeaders } from './answer-headers.ts'
@@ -48,17 +49,7 @@ const SECURITY: Readonly<
   },
 }
 
-const ERROR: NamedSchema = {
-  name: 'Error',
-  schema: z.looseObject({
-    error: z.looseObject({
-      message: z.string(),
-      type: z.string(),
-      code: z.string(),
-      param: z.string().nullable(),
-    }),
-  }),
-}
+const ERROR: NamedSchema = { name: 'Error', schema: errorSchema }
 
 const ANTHROPIC_ERROR: NamedSchema = {
   name: 'MessagesError',

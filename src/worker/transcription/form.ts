@@ -6,6 +6,7 @@ import {
   type MultipartPart,
 } from '@remix-run/multipart-parser'
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { refuseMistakenMember } from '../http/attestation-member.ts'
 import { ApiError } from '../http/errors.ts'
 import { invalidContentType } from './upload-body.ts'
 
@@ -39,6 +40,9 @@ export interface UploadForm {
   readonly fields: ReadonlyMap<FieldName, string>
 }
 
+/** How clients name an entry of the list in a form; the list is refused as a whole. */
+const LIST_ENTRY = /^failover\[/
+
 const MAX_PARTS = 100
 const MAX_FIELD_BYTES = 64 * 1024
 
@@ -46,9 +50,10 @@ const MAX_FIELD_BYTES = 64 * 1024
 const PREAMBLE_BYTES = 4096
 
 /**
- * Parses a form (RFC 7578). The parts may come in any order; parts with other names are ignored.
+ * Parses a form (RFC 7578). The parts may come in any order; parts with other names are ignored, unless they may be
+ * meant as `attestation`, such as `attestation[min]`, which some clients make of an object.
  * @throws ApiError `invalid_multipart` for a body that is malformed, cut, or has a known part twice;
- *   `invalid_content_type` for a content type without a usable boundary
+ *   `invalid_content_type` for a content type without a usable boundary; `invalid_attestation_constraint`
  */
 export function parseForm(contentType: string, body: Bytes): UploadForm {
   const boundary = getMultipartBoundary(contentType)?.trim()
@@ -63,7 +68,8 @@ export function parseForm(contentType: string, body: Bytes): UploadForm {
     } else if (isField(name)) {
       if (fields.has(name)) throw repeated(name)
       fields.set(name, textOf(part))
-    }
+    } else if (LIST_ENTRY.test(name)) fields.set('failover', textOf(part))
+    else refuseMistakenMember(name)
   }
   return { file, fields }
 }

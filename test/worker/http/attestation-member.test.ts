@@ -73,6 +73,48 @@ describe.each(Object.entries(DOORS))('attestation at the door of %s', (_name, re
   })
 })
 
+describe.each(Object.entries(DOORS))('an unknown member at the door of %s', (_name, read) => {
+  it.each([
+    'Attestation',
+    'attestations',
+    'atestation',
+    'attestaiton',
+    'ATTESTATION',
+    ' attestation',
+    'min_attestation',
+    'attestation_constraints',
+    'attestation[min]',
+    'Confidential',
+    'evidence_sha256',
+    'providers',
+    'min',
+    'X-Service-Require',
+  ])('is refused as %j, which may be meant as "attestation", unless it is null', (name) => {
+    const member = JSON.stringify(name)
+    expect(refusalOf(() => read(`${member}:{"min":"hardware"}`))).toEqual(
+      mistaken(name.startsWith(' ') ? 'attestation' : name),
+    )
+    expect(read(`${member}:null`).constraints).toBe(undefined)
+  })
+
+  it('of any other name is not', () => {
+    const others = ['attention', 'annotations', 'verbosity', 'min_p', 'provider', 'service_tier']
+    const members = others.map((name) => `"${name}":true`).join()
+    expect(read(members).constraints).toBe(undefined)
+  })
+
+  it('that is long, or of odd characters, is refused without its name', () => {
+    expect(refusalOf(() => read(`"${'attest'.repeat(99)}":1`))).toEqual(mistaken('attestation'))
+    expect(refusalOf(() => read('"\u0430ttestation":1'))).toEqual(mistaken('attestation'))
+  })
+})
+
+function mistaken(param: string) {
+  const message =
+    'The request has a member that the router does not know and that may be meant as "attestation". What the provider must meet is given there, under exactly this name (docs/api.md).'
+  return { code: 'invalid_attestation_constraint', message, param }
+}
+
 describe('attestation', () => {
   it('is forwarded by no route, whichever members it forwards', () => {
     const chat = DOORS.chat('"attestation":{"min":"hardware"},"top_p":0.5')
@@ -110,4 +152,31 @@ describe('attestation', () => {
       })
     },
   )
+
+  it.each([
+    'X-Service-Required',
+    'X-Service-Requires',
+    'X-Service-Requirements',
+    'X-Service-Reqiure',
+    'X-Services-Require',
+    'Service-Require',
+    'X-Service-Attestation',
+    'X-Service-Min-Attestation',
+    'X-Service-Constraints',
+    'X-Service-Providers',
+  ])('is refused in a header that may be meant as X-Service-Require: %s', (name) => {
+    const headers = new Headers({ [name]: 'min=hardware' })
+    expect(refusalOf(() => constraintsOf(undefined, headers))).toEqual({
+      code: 'invalid_attestation_constraint',
+      message:
+        'The request has a header that the router does not know and that may be meant as X-Service-Require (docs/api.md).',
+      param: name.toLowerCase(),
+    })
+  })
+
+  it('is not missed where other headers are sent', () => {
+    const names = ['X-Service-Receipt', 'X-Service-Region', 'X-Required-By', 'Accept-Language']
+    const headers = new Headers(names.map((name) => [name, 'x']))
+    expect(constraintsOf(undefined, headers)).toBe(undefined)
+  })
 })

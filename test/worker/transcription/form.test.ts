@@ -65,6 +65,23 @@ describe('a form', () => {
     expect(parsed(other + MODEL + other + upload + FILE + END)).toEqual(WHOLE)
   })
 
+  it.each(['Attestation', 'attestation[min]', 'attestation[providers][]', 'min_attestation'])(
+    'has no part %j, which may be meant as "attestation"',
+    (name) => {
+      expect(refused(part(`name="${name}"`, 'hardware') + MODEL + FILE + END)).toEqual({
+        code: 'invalid_attestation_constraint',
+        message:
+          'The request has a member that the router does not know and that may be meant as "attestation". What the provider must meet is given there, under exactly this name (docs/api.md).',
+        param: name,
+      })
+    },
+  )
+
+  it('has a failover list, which is refused later, also where clients send it entry by entry', () => {
+    const entries = part('name="failover[]"', 'a') + part('name="failover[]"', 'b')
+    expect(parsed(entries + MODEL + FILE + END).fields).toEqual({ model: 'whisper', failover: 'b' })
+  })
+
   it('has no declared type where the file names none', () => {
     const file = part('name="file"; filename="a"', 'sound')
     expect(parsed(file + END).file).toEqual({ bytes: 'sound', name: 'a', type: undefined })
