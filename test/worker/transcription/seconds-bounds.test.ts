@@ -23,6 +23,52 @@ function falseFlac(samples: bigint, audioBytes: number): Uint8Array<ArrayBuffer>
   return copyBytes(Buffer.concat([head, Buffer.alloc(audioBytes, 0x55)]))
 }
 
+/** A minute of 8 kHz in one channel of 8 bits. */
+const SLOW = { rate: 8_000, channels: 1, bits: 8 }
+const HUGE_RATE = { rate: 192_000, channels: 8, bits: 32 }
+const PCM = formatChunk(1, SLOW)
+const HUGE = formatChunk(1, HUGE_RATE)
+
+function chunk(id: string, content: Uint8Array): Buffer {
+  const head = Buffer.from(`${id}\0\0\0\0`, 'latin1')
+  head.writeUInt32LE(content.length, 4)
+  return Buffer.concat([head, content])
+}
+
+function formatChunk(
+  tag: number,
+  { rate, channels, bits }: { rate: number; channels: number; bits: number },
+  more: Uint8Array = Buffer.alloc(0),
+): Buffer {
+  const content = Buffer.alloc(16)
+  content.writeUInt16LE(tag, 0)
+  content.writeUInt16LE(channels, 2)
+  content.writeUInt32LE(rate, 4)
+  content.writeUInt16LE(bits, 14)
+  return chunk('fmt ', Buffer.concat([content, more]))
+}
+
+/** The extensible format, of which the first two bytes of a GUID say what it is. */
+function extensible(tag: number): Buffer {
+  const more = Buffer.alloc(24)
+  more.writeUInt16LE(22, 0)
+  more.writeUInt16LE(tag, 8)
+  return formatChunk(0xfffe, HUGE_RATE, more)
+}
+
+function cutFormat(): Buffer {
+  return chunk('fmt ', PCM.subarray(8, 22))
+}
+
+const empty = (count: number) => Array.from({ length: count }, () => chunk('JUNK', Buffer.alloc(0)))
+const silent = (count: number) =>
+  Array.from({ length: count }, () => chunk('data', Buffer.alloc(2)))
+const audioOfMinute = () => chunk('data', Buffer.alloc(480_000, 1))
+
+function wavOf(parts: readonly Buffer[]): Uint8Array<ArrayBuffer> {
+  return copyBytes(chunk('RIFF', Buffer.concat([Buffer.from('WAVE'), ...parts])))
+}
+
 describe('a false header', () => {
   it.each<[what: string, bytes: Uint8Array<ArrayBuffer>]>([
     ['a WAV with a false byte rate', changedWav(60, WAV.bytesPerSecond, 0x7fffffff)],
@@ -32,6 +78,25 @@ describe('a false header', () => {
   ])('does not shorten %s', async (_, bytes) => {
     const measured = await measureSeconds(bytes, 'wav', noPause)
     expect(Math.ceil(measured ?? 0)).toBe(60)
+  })
+
+  it.each<[what: string, parts: readonly Buffer[]]>([
+    ['a second format, of another rate, behind the first', [PCM, HUGE, audioOfMinute()]],
+    ['another format behind the audio', [PCM, audioOfMinute(), HUGE]],
+    [
+      'so many chunks that the audio is behind the last that is read',
+      [HUGE, ...empty(64), audioOfMinute()],
+    ],
+    ['so many chunks that most of its audio is', [HUGE, ...silent(63), audioOfMinute()]],
+    ['the extensible format for compressed audio', [extensible(0x55), audioOfMinute()]],
+    [
+      'the extensible format without what it is of',
+      [formatChunk(0xfffe, HUGE_RATE), audioOfMinute()],
+    ],
+    ['A-law of 32 bits', [formatChunk(6, { rate: 8_000, channels: 1, bits: 32 }), audioOfMinute()]],
+    ['a format that ends before its sample size', [cutFormat(), audioOfMinute()]],
+  ])('does not shorten what a WAV may last by %s', (_what, parts) => {
+    expect(maxSeconds(wavOf(parts), 'wav')).toBeGreaterThanOrEqual(60)
   })
 
   it('does not make a FLAC of 20 MB that claims 160 samples last a second', async () => {
@@ -82,6 +147,15 @@ describe('an honest file', () => {
 })
 
 describe('the longest that a file may be', () => {
+  it.each<[what: string, parts: readonly Buffer[]]>([
+    ['the extensible format of PCM', [extensible(1), chunk('data', Buffer.alloc(6_144_000))]],
+    ['the same format twice', [HUGE, HUGE, chunk('data', Buffer.alloc(6_144_000))]],
+    ['A-law', [formatChunk(6, SLOW), chunk('data', Buffer.alloc(8_000))]],
+    ['many chunks', [PCM, ...empty(60), chunk('data', Buffer.alloc(8_000))]],
+  ])('is exact for a WAV with %s', (_what, parts) => {
+    expect(maxSeconds(wavOf(parts), 'wav')).toBeCloseTo(2)
+  })
+
   it('is exact for uncompressed audio, but for what providers round up', () => {
     expect(maxSeconds(copyBytes(wav(90).bytes), 'wav')).toBeCloseTo(91)
   })
