@@ -27,6 +27,8 @@ export interface Revocations {
   readonly chip?: boolean
   /** Whose key signs the authority's list. */
   readonly listSignedBy?: 'authority' | 'stranger'
+  /** The certificate that ended a minute ago. */
+  readonly ended?: 'chip' | 'authority' | 'signing'
 }
 
 export const FMSPC = '90C06F000000'
@@ -45,16 +47,18 @@ export async function makeSyntheticIntel(
     Array.from({ length: 6 }, () => crypto.subtle.generateKey(SCHEME, true, ['sign', 'verify'])),
   )
   if (!root || !authority || !chip || !signing || !stranger || !forged) throw new Error('no keys')
-  const issue = issuer(now)
   const ROOT = 'CN=Synthetic SGX Root CA'
   const PLATFORM = 'CN=Intel SGX PCK Platform CA'
+  const CHIP = 'CN=Intel SGX PCK Certificate'
+  const SIGNING = 'CN=Intel SGX TCB Signing'
+  const names = { chip: CHIP, authority: PLATFORM, signing: SIGNING }
+  const issue = issuer(now, revocations.ended && names[revocations.ended])
   const rootCert = await issue(ROOT, ROOT, root, root, [authorityMark()])
   const authorityCert = await issue(PLATFORM, ROOT, authority, root, [authorityMark()])
-  const CHIP = 'CN=Intel SGX PCK Certificate'
   const ofChip = [new x509.Extension('1.2.840.113741.1.13.1', false, sgxExtension())]
   const chipCert = await issue(CHIP, PLATFORM, chip, authority, ofChip)
   const forgedCert = await issue(CHIP, CHIP, forged, chip, ofChip)
-  const signingCert = await issue('CN=Intel SGX TCB Signing', ROOT, signing, root, [])
+  const signingCert = await issue(SIGNING, ROOT, signing, root, [])
   const listKey = revocations.listSignedBy === 'stranger' ? stranger : authority
   const revoked = revocations.chip ? [chipCert.serialNumber] : []
   return {
@@ -74,7 +78,7 @@ export async function makeSyntheticIntel(
   }
 }
 
-function issuer(now: number) {
+function issuer(now: number, ended: string | undefined) {
   let serial = 10
   return (
     subject: string,
@@ -88,7 +92,7 @@ function issuer(now: number) {
       subject,
       issuer: by,
       notBefore: new Date(now - HOUR_MS),
-      notAfter: new Date(now + 24 * HOUR_MS),
+      notAfter: new Date(subject === ended ? now - 60_000 : now + 24 * HOUR_MS),
       signingAlgorithm: SCHEME,
       publicKey: keys.publicKey,
       signingKey: byKeys.privateKey,

@@ -16,21 +16,22 @@ const RATINGS_SIGNER = 'Intel SGX TCB Signing'
  * Requires that each certificate is used for what Intel issued it for, as Intel's Quote Verification Library does: one of
  * Intel's two authorities certified the chip, and the root certified the signer of TCB info and enclave identity.
  * `@phala/dcap-qvl` (0.3.9) verifies the signatures of chains of any length, whoever the signers are: the stolen key of one old chip could certify others, or sign a good rating of its own.
+ * @returns all of these certificates except the root
  * @throws EvidenceRefused `hardware` (`certificate_roles`) when a certificate has another role or cannot be parsed
  */
 export function requireCertificateRoles(
   quote: Quote,
   collateral: Pick<Collateral, 'tcb_info_issuer_chain' | 'qe_identity_issuer_chain'>,
   rootDer: Bytes,
-): void {
+): readonly Certificate[] {
   const { tcb_info_issuer_chain: ofRating, qe_identity_issuer_chain: ofEnclave } = collateral
   try {
     const root = readCertificate(rootDer)
-    const kept = [
-      isChip(belowRoot(quote.rawCertChain(), root), root),
-      ...[ofRating, ofEnclave].map((pem) => isSigner(belowRoot(utf8(pem), root), root)),
-    ].every(Boolean)
-    if (kept) return
+    const chip = belowRoot(quote.rawCertChain(), root)
+    const signers = [ofRating, ofEnclave].map((pem) => belowRoot(utf8(pem), root))
+    if (isChip(chip, root) && signers.every((signer) => isSigner(signer, root))) {
+      return [chip, ...signers].flat()
+    }
   } catch (cause) {
     throw new EvidenceRefused('hardware', ['certificate_roles'], { cause })
   }

@@ -1,6 +1,7 @@
 import { constants, Quote, QuoteVerifier, type Collateral, type TDReport10 } from '@phala/dcap-qvl'
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
+import { requireCertificateDates } from './certificate-dates.ts'
 import { requireCertificateRoles } from './certificate-roles.ts'
 import { asBuffer } from './chip-chain.ts'
 import { checkRevocationLists } from './revocation.ts'
@@ -45,7 +46,7 @@ export function createQuoteVerifier(rootDer: Bytes): VerifyQuote {
   return async (quote, collateral, now) => {
     verifySignatures(verifier, quote, collateral, now)
     const parsed = Quote.parse(quote)
-    requireCertificateRoles(parsed, collateral, rootDer)
+    requireCertificateDates(requireCertificateRoles(parsed, collateral, rootDer), now)
     await checkRevocationLists(parsed, collateral, { rootDer, now })
     const td = parsed.report.asTd10()
     if (td === null) throw new EvidenceRefused('unknown_format')
