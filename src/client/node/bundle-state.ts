@@ -6,6 +6,7 @@ import * as z from 'zod'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import { ClientError } from '../errors.ts'
 import type { BundleState, StoredBundle } from '../options.ts'
+import { withFileLock } from './file-lock.ts'
 
 /**
  * The last accepted bundle of each release root, stored between runs: without it an attacker could present an older
@@ -49,24 +50,29 @@ export async function readAcceptedBundle(
 }
 
 /**
- * Stores a bundle in place of the previous one, unless that is newer: another program may have stored it meanwhile.
+ * Stores a bundle in place of the previous one, unless that is newer: another program may have stored it meanwhile. What
+ * is stored at the same time, here or by another program, is stored one after the other.
  * @throws ClientError when the stored state cannot be used
  */
 export async function writeAcceptedBundle(path: string, accepted: StoredBundle): Promise<void> {
   if (path === 'none') return
-  const { root, ...kept } = accepted
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await withFileLock(path, () => storeNewer(path, accepted))
+  } catch (error) {
+    if (error instanceof ClientError) throw error
+    throw new ClientError('bundle_state', `cannot write the state file ${path}`, { cause: error })
+  }
+}
+
+async function storeNewer(path: string, { root, ...kept }: StoredBundle): Promise<void> {
   const state = await readState(path)
   const stored = state[root]
   if (stored !== undefined && stored.version > kept.version) return
   const text = JSON.stringify({ ...state, [root]: kept }, null, 2)
   const draft = `${path}.${process.pid}`
-  try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    await writeFile(draft, `${text}\n`, { mode: 0o600 })
-    await rename(draft, path)
-  } catch (error) {
-    throw new ClientError('bundle_state', `cannot write the state file ${path}`, { cause: error })
-  }
+  await writeFile(draft, `${text}\n`, { mode: 0o600 })
+  await rename(draft, path)
 }
 
 async function readState(path: string): Promise<State> {

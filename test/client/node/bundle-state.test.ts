@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -35,5 +35,40 @@ describe('the file of accepted bundles', () => {
     await state.write(bundle(other.kid, 2))
     expect(await state.read(one.jwk)).toEqual(bundle(one.kid, 8))
     expect(await state.read(other.jwk)).toEqual(bundle(other.kid, 2))
+  })
+
+  test('keeps all that several clients of one program store at the same time', async () => {
+    const path = join(directory, 'bundles.json')
+    const keys = await Promise.all(Array.from({ length: 8 }, makeKey))
+    await Promise.all(keys.map(({ kid }, at) => fileState(path).write(bundle(kid, at + 1))))
+    const stored = await Promise.all(keys.map(({ jwk }) => fileState(path).read(jwk)))
+    expect(stored).toEqual(keys.map(({ kid }, at) => bundle(kid, at + 1)))
+    expect(readdirSync(directory)).toEqual(['bundles.json'])
+  })
+
+  test('keeps the newest of one root, in whatever order they are stored at the same time', async () => {
+    const path = join(directory, 'bundles.json')
+    const { jwk, kid } = await makeKey()
+    const versions = [4, 9, 2, 7, 8, 1]
+    await Promise.all(versions.map((version) => fileState(path).write(bundle(kid, version))))
+    expect(await fileState(path).read(jwk)).toEqual(bundle(kid, 9))
+  })
+
+  test('goes on where a program ended while it stored one', { timeout: 60_000 }, async () => {
+    const path = join(directory, 'bundles.json')
+    const { jwk, kid } = await makeKey()
+    writeFileSync(`${path}.lock`, '')
+    await fileState(path).write(bundle(kid, 3))
+    expect(await fileState(path).read(jwk)).toEqual(bundle(kid, 3))
+  })
+
+  test('is refused by name where nothing can be written beside it', async () => {
+    const path = join(directory, 'file', 'bundles.json')
+    writeFileSync(join(directory, 'file'), '')
+    const { kid } = await makeKey()
+    await expect(fileState(path).write(bundle(kid, 3))).rejects.toMatchObject({
+      code: 'bundle_state',
+      message: `cannot write the state file ${path}`,
+    })
   })
 })
