@@ -6,6 +6,10 @@ export function memoryState(): BundleState {
   const accepted = new Map<string, StoredBundle>()
   return {
     read: async (rootJwk) => accepted.get(await jwkThumbprint(es256JwkSchema.parse(rootJwk))),
-    write: async (bundle) => void accepted.set(bundle.root, bundle),
+    write: async (bundle) => {
+      // Another client may have stored a newer one meanwhile.
+      if ((accepted.get(bundle.root)?.version ?? 0) > bundle.version) return
+      accepted.set(bundle.root, bundle)
+    },
   }
 }

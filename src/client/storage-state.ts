@@ -23,7 +23,12 @@ export function storageState(storage: Pick<Storage, 'getItem' | 'setItem'>): Bun
       const text = storage.getItem(PREFIX + root)
       return text === null ? undefined : { root, ...readKept(text) }
     },
-    write: async ({ root, ...kept }) => storage.setItem(PREFIX + root, JSON.stringify(kept)),
+    write: async ({ root, ...kept }) => {
+      const text = storage.getItem(PREFIX + root)
+      // Another page, or another client of this one, may have stored a newer one meanwhile.
+      if (text !== null && readKept(text).version > kept.version) return
+      storage.setItem(PREFIX + root, JSON.stringify(kept))
+    },
   }
 }
 

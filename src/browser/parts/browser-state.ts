@@ -20,7 +20,11 @@ export function browserState(storage: Pick<Storage, 'getItem' | 'setItem'>): Bun
   return {
     read: async (rootJwk) =>
       readStored(storage, await jwkThumbprint(es256JwkSchema.parse(rootJwk))),
-    write: async (bundle) => storage.setItem(PREFIX + bundle.root, JSON.stringify(bundle)),
+    write: async (bundle) => {
+      // Another tab may have stored a newer one meanwhile.
+      if ((readStored(storage, bundle.root)?.version ?? 0) > bundle.version) return
+      storage.setItem(PREFIX + bundle.root, JSON.stringify(bundle))
+    },
   }
 }
 

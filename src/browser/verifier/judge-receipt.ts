@@ -88,15 +88,18 @@ async function judge(
     input.text === '' ? await fetchReceipt(input, router) : input.text,
   )
   const { rootJwk, environments, allowSimulated, requireCrl, crl } = requirements
-  const lastAccepted = await deps.state.read(rootJwk)
   const published = router && (await publishedBundle(router))
+  const jwks = input.jwks ?? (await fetchKeys(router))
+  const evidence = await gatherEvidence(receipt, input, router)
+  // Only now: the router decides how long its answers take, and a newer bundle may have been stored meanwhile.
+  const lastAccepted = await deps.state.read(rootJwk)
   const bundles = [...input.bundles, published, lastAccepted?.jws].filter(
     (jws) => jws !== undefined,
   )
   const result = await verifyReceipt(receipt, {
     now: deps.now(),
-    jwks: input.jwks ?? (await fetchKeys(router)),
-    evidence: await gatherEvidence(receipt, input, router),
+    jwks,
+    evidence,
     expected: await expectations(id, input),
     router: { rootJwk, environments, bundles, lastAccepted },
     simulated: allowSimulated ? 'any' : 'refuse',

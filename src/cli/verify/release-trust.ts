@@ -45,9 +45,10 @@ export async function obtainTrust(
   client: RouterClient | undefined,
 ): Promise<RouterTrust> {
   const rootJwk = await readRoot(options.rootKey)
-  const lastAccepted = await readAcceptedBundle(options.state, rootJwk)
   const given = options.bundle === undefined ? undefined : await readBundle(options.bundle)
   const published = client && (await publishedBundle(client)).jws
+  // Only now: the router decides how long its answer takes, and a newer bundle may have been stored meanwhile.
+  const lastAccepted = await readAcceptedBundle(options.state, rootJwk)
   return {
     rootJwk,
     environments: acceptedEnvironments(options.environment, options.allowSimulated),

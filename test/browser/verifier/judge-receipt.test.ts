@@ -56,6 +56,50 @@ async function judge(remembered: string, version: number): Promise<ReceiptReport
   )
 }
 
+describe('a receipt on the verifier page', () => {
+  test('is refused by a newer bundle that another tab stored while the router took its time to answer', async () => {
+    const { jwk, kid } = router.receiptKey
+    const state = memoryState()
+    const revoked = { measurements: [toHex(MEASUREMENT)] }
+    const newer = await signBundle(router, { version: 8, revoked })
+    const older = await signBundle(router, { version: 7 })
+    const slow: typeof fetch = async () => {
+      const sha256 = await sha256Hex(newer)
+      await state.write({ root: router.root.kid, version: 8, sha256, jws: newer })
+      return Response.json({ trust_bundle_jws: older })
+    }
+    const jwks = { keys: [{ ...jwk, kid, alg: 'ES256', use: 'sig' }] }
+    const input = { text: await receiptOf(router), jwks, id: '', apiKey: '', evidence: [] }
+    const report = await judgeReceipt(
+      {
+        ...input,
+        bundles: [],
+        request: undefined,
+        response: undefined,
+        providerPolicy: undefined,
+      },
+      {
+        base: new URL('https://router.test'),
+        fetch: slow,
+        get: async () => ({ status: 404, body: new Uint8Array() }),
+      },
+      {
+        rootJwk: router.root.jwk,
+        environments: ['production'],
+        allowSimulated: false,
+        requireCrl: false,
+        crl: undefined,
+        logPolicy: undefined,
+      },
+      { now: () => NOW, nonce: () => 'a1'.repeat(32), state, anchors: anchorsOf(router) },
+    )
+    expect(report.checks.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual([
+      'router_attestation.not_revoked',
+    ])
+    expect(await state.read(router.root.jwk)).toMatchObject({ version: 8 })
+  })
+})
+
 describe("a provider's hop on the verifier page", () => {
   test('holds under a newer bundle of its root that revokes nothing of it', async () => {
     const report = await judge(await signBundle(provider, { version: 8 }), 8)
