@@ -7,6 +7,8 @@ const MEMBER = 'attestation'
 
 const HEADER = 'x-service-require'
 const HEADER_PREFIX = 'x-service-'
+/** Two wrong letters leave one of these in it, unless each of its words has one. Every request's headers are looked at. */
+const HEADER_PARTS = /serv|req/
 
 /** No interface that clients of this service are written for has a member with this in its name. */
 const STEM = 'attest'
@@ -37,7 +39,7 @@ export function isMistakenMember(name: string): boolean {
 
 /** Whether a header seems to be meant as `X-Service-Require`; `name` is in lower case. */
 export function isMistakenHeader(name: string): boolean {
-  if (name === HEADER) return false
+  if (name === HEADER || !HEADER_PARTS.test(name)) return false
   if (isNear(lettersOf(name), lettersOf(HEADER))) return true
   if (!name.startsWith(HEADER_PREFIX)) return false
   const own = name.slice(HEADER_PREFIX.length)
