@@ -4,7 +4,7 @@ import type { Constraints } from '../../protocol/constraints.ts'
 import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, requireMembers, sortMembers } from '../completion/member-rules.ts'
-import { failoverSchema } from '../completion/request-members.ts'
+import { failoverSchema, MAX_FAILOVERS } from '../completion/request-members.ts'
 import { isText } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { utf8Length } from '../stream/message-text.ts'
@@ -61,7 +61,11 @@ const dimensions = new CheckedMember(
   'a whole number from 1 to 65536',
 )
 const user = new CheckedMember('user', z.string(), 'a string')
-const failover = new CheckedMember('failover', failoverSchema, 'a list of route selectors')
+const failover = new CheckedMember(
+  'failover',
+  failoverSchema,
+  `a list of at most ${MAX_FAILOVERS} route selectors`,
+)
 
 /**
  * Reads a request to `/v1/embeddings`.

@@ -20,6 +20,9 @@ export const ATTESTATION_MEMBER = 'attestation'
 /** Many times what its lists may hold: a longer text is not parsed, which would take seconds for one of 10 MiB. */
 const MAX_LENGTH = 64 * 1024
 
+/** The most of a name that is repeated in an error, characters. */
+const MAX_SHOWN = 64
+
 const REQUIRE_HEADER = 'X-Service-Require'
 
 const COMPACT = '"min=hardware; providers=nova,vega; evidence_sha256=<hex>", one of them at least'
@@ -101,21 +104,21 @@ export function constraintsOf(
  */
 export function refuseMistakenMember(name: string): void {
   if (!isMistakenMember(name)) return
-  const message = `The request has a member that the router does not know and that may be meant as "${ATTESTATION_MEMBER}". What the provider must meet is given there, under exactly this name (docs/api.md).`
-  throw new ApiError('invalid_attestation_constraint', message, { param: shown(name) })
+  const message = `${shown(name)} is unknown here and may be meant as "${ATTESTATION_MEMBER}". What the provider must meet is given there, under exactly this name (docs/api.md).`
+  throw new ApiError('invalid_attestation_constraint', message, { param: ATTESTATION_MEMBER })
 }
 
 function refuseMistakenHeaders(headers: Headers): void {
   for (const name of headers.keys()) {
     if (!isMistakenHeader(name)) continue
-    const message = `The request has a header that the router does not know and that may be meant as ${REQUIRE_HEADER} (docs/api.md).`
-    throw new ApiError('invalid_attestation_constraint', message, { param: shown(name) })
+    const message = `The header "${name.slice(0, MAX_SHOWN)}" is unknown here and may be meant as ${REQUIRE_HEADER} (docs/api.md).`
+    throw new ApiError('invalid_attestation_constraint', message, { param: REQUIRE_HEADER })
   }
 }
 
-/** Names of ordinary length and letters; others are not repeated. */
+/** A name of ordinary length and letters in quotes; others are not repeated. */
 function shown(name: string): string {
-  return /^[\w[\].-]{1,64}$/.test(name) ? name : ATTESTATION_MEMBER
+  return name.length <= MAX_SHOWN && /^[\w[\].-]+$/.test(name) ? `"${name}"` : 'A member'
 }
 
 export function repeatedMember(): ApiError {

@@ -55,5 +55,11 @@ export const COUNT_TOKENS_OPERATION: Operation = {
       schema: z.object({ input_tokens: z.int().min(0) }),
     },
   },
-  errors: ['invalid_request_error', 'missing_field', 'model_not_found', 'request_too_large'],
+  errors: [
+    'invalid_request_error',
+    'invalid_attestation_constraint',
+    'missing_field',
+    'model_not_found',
+    'request_too_large',
+  ],
 }

@@ -70,9 +70,8 @@ describe('a form', () => {
     (name) => {
       expect(refused(part(`name="${name}"`, 'hardware') + MODEL + FILE + END)).toEqual({
         code: 'invalid_attestation_constraint',
-        message:
-          'The request has a member that the router does not know and that may be meant as "attestation". What the provider must meet is given there, under exactly this name (docs/api.md).',
-        param: name,
+        message: `"${name}" is unknown here and may be meant as "attestation". What the provider must meet is given there, under exactly this name (docs/api.md).`,
+        param: 'attestation',
       })
     },
   )
