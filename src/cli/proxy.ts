@@ -97,11 +97,11 @@ function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest)
   const verdict =
     receipt === undefined
       ? ''
-      : `  receipt ${receipt.id ?? 'missing'} ${receipt.ok ? 'holds' : `DOES NOT HOLD: ${receipt.failed.join(', ')}`}`
+      : `  receipt ${printable(receipt.id ?? 'missing')} ${receipt.ok ? 'holds' : `DOES NOT HOLD: ${receipt.failed.join(', ')}`}`
   return `${method} ${printable(path)} ${status} ${milliseconds} ms${verdict}`
 }
 
-/** Paths come from the requesting tool and must not control the terminal. */
+/** Paths come from the requesting tool, ids and reasons from others: they must not control the terminal. */
 function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?')
 }
@@ -121,7 +121,7 @@ function parsePort(text: string): number {
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'it cannot be proven'
+  return error instanceof Error ? printable(error.message) : 'it cannot be proven'
 }
 
 function explain(error: unknown): never {

@@ -38,7 +38,7 @@ export class AttestationRefused extends ClientError {
       ...bad.map(({ name, detail }) => `${name}: ${detail}`),
       ...(unreadable === undefined ? [] : [`${unreadable.document}: ${unreadable.reason}`]),
     ]
-    super('attestation_refused', `the router is not proven: ${reasons.join('; ')}`)
+    super('attestation_refused', `the router is not proven: ${printable(reasons.join('; '))}`)
     this.checks = checks
     this.failed = [
       ...bad.map(({ name }) => name),
@@ -76,4 +76,9 @@ export class ReceiptRefused extends ClientError {
     super('receipt_refused', message)
     this.failed = failed
   }
+}
+
+/** Evidence is written by others: what ends a line or controls a terminal must not reach one with a message. */
+function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }

@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { toBase64Url, utf8 } from '../../src/protocol/bytes.ts'
+import { startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
+import { startProxyProcess } from '../support/proxy-process.ts'
+import { makeWorld, type World } from '../support/synthetic-world.ts'
+
+let world: World
+let host: FakeRouter
+let directory: string
+
+beforeAll(async () => {
+  world = await makeWorld()
+  host = await startFakeRouter(world)
+  directory = mkdtempSync(join(tmpdir(), 'cmr-proxy-'))
+}, 60_000)
+afterAll(() => {
+  host.close()
+  rmSync(directory, { recursive: true })
+})
+
+describe('proxy', () => {
+  test('prints nothing of a router that is not proven by which it could control the terminal', async () => {
+    const typ = '\u001b[2J\u001b[H  router   is proven\r\n'
+    const header = JSON.stringify({ alg: 'ES256', kid: world.root.kid, typ })
+    host.misbehave({
+      bundleJws: (jws) => [toBase64Url(utf8(header)), ...jws.split('.').slice(1)].join('.'),
+    })
+    const root = join(directory, 'root.json')
+    writeFileSync(root, JSON.stringify(world.root.jwk))
+    const proxy = await startProxyProcess('--router', host.baseURL, '--root-key', root)
+    expect(await proxy.stop()).toBe(0)
+    expect(proxy.output()).toContain('trust_bundle_header: typ is ?[2J?[H  router   is proven??')
+    expect(proxy.output()).toMatch(/^[\x20-\x7e\n]*$/)
+  })
+})
