@@ -14,6 +14,7 @@ import { addressOf, type BundleState, type Settings } from './options.ts'
 import { proveHost, type HostAnswer, type Proof } from './proof.ts'
 import { Proofs } from './proofs.ts'
 import { proveAgain, readRetryAfter } from './prove-again.ts'
+import { readWithin } from './read-within.ts'
 import { RouterTrustSource, type TrustSource } from './trust-source.ts'
 import type { IncomingAnswer, OutgoingRequest, Transport } from './transport.ts'
 
@@ -26,6 +27,10 @@ const MAX_STALE_KEYS = 3
 
 /** The key of the only entry in `Proofs`: the transport sees one host. */
 const HOST = 'ehbp'
+
+/** An envelope has some tens of kilobytes, and its capture by the platform may take a minute. */
+const MAX_EVIDENCE_BYTES = 4 * 1024 * 1024
+const EVIDENCE_TIMEOUT_MS = 70_000
 
 /** Options of every request: no cookies, no cache, no redirects. */
 const ISOLATED = { credentials: 'omit', cache: 'no-store', redirect: 'error' } as const
@@ -50,8 +55,7 @@ export class EhbpTransport implements Transport {
     this.#settings = settings
     this.#fetch = deps.fetch ?? ((input, init) => globalThis.fetch(input, init))
     this.#proofs = new Proofs(deps.now)
-    const unproven: typeof fetch = (input) => this.#fetch(input, ISOLATED)
-    this.#trust = new RouterTrustSource(settings, state, unproven)
+    this.#trust = new RouterTrustSource(settings, state, (input) => this.#fetchEvidence(input))
   }
 
   async send(request: OutgoingRequest): Promise<IncomingAnswer> {
@@ -132,9 +136,15 @@ export class EhbpTransport implements Transport {
     return body
   }
 
+  /** Within a time, because every request waits for the same evidence. */
+  #fetchEvidence(input: RequestInfo | URL): Promise<Response> {
+    const signal = AbortSignal.timeout(EVIDENCE_TIMEOUT_MS)
+    return this.#fetch(input, { ...ISOLATED, signal })
+  }
+
   async #request(path: string): Promise<HostAnswer> {
-    const answer = await this.#fetch(addressOf(this.#settings, path), ISOLATED)
-    const body = new Uint8Array(await answer.arrayBuffer())
+    const answer = await this.#fetchEvidence(addressOf(this.#settings, path))
+    const body = await readWithin(answer.body, MAX_EVIDENCE_BYTES)
     return { status: answer.status, body, ...readRetryAfter(answer.headers.get('retry-after')) }
   }
 }

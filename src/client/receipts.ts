@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { copyBytes, type Bytes } from '../protocol/bytes.ts'
+import type { Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { Constraints } from '../protocol/constraints.ts'
@@ -8,7 +8,8 @@ import { evidenceReferences, readEvidenceList } from '../verify/evidence-referen
 import { verifyReceipt } from '../verify/receipt.ts'
 import { addressOf, type Settings } from './options.ts'
 import type { ReceiptOutcome } from './receipt-outcome.ts'
-import { streamOf, type Transport } from './transport.ts'
+import { readWithin } from './read-within.ts'
+import type { Transport } from './transport.ts'
 
 /** What this client sent and received, and the receipt's id. */
 export interface Exchange {
@@ -145,16 +146,17 @@ export class ReceiptVerifier {
       body: undefined,
       signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
     })
-    const body = new Uint8Array(
-      await new Response(answer.body && streamOf(answer.body)).arrayBuffer(),
-    )
+    const body = await readWithin(answer.body, MAX_DOCUMENT_BYTES)
     if (answer.status !== 200) throw new Error(`${path} is answered with ${answer.status}`)
-    return copyBytes(body)
+    return body
   }
 }
 
 const MAX_CACHED_ENVELOPES = 64
 const FETCH_TIMEOUT_MS = 60_000
+
+/** Every genuine document is smaller. */
+const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 
 function parseJson(bytes: Bytes): unknown {
   return JSON.parse(new TextDecoder().decode(bytes))

@@ -252,6 +252,28 @@ describe('a man in the middle with a certificate that everybody trusts', () => {
   })
 })
 
+describe('evidence from whoever answers', () => {
+  test.each(['/attestation', '/.well-known/hpke-keys'])(
+    'is read within a size and a time: %s',
+    async (path) => {
+      const host = await startFakeRouter(world)
+      const { options, deps } = clientOf(world, host, { transport: 'ehbp' })
+      const signals: unknown[] = []
+      const vast: typeof fetch = async (input, init) => {
+        signals.push(init?.signal)
+        const { pathname } = new URL(input instanceof Request ? input.url : input)
+        if (pathname === path) return new Response(new Uint8Array(5 * 1024 * 1024))
+        return (deps.fetch ?? fetch)(input, init)
+      }
+      const client = createBrowserClient(options, { ...deps, fetch: vast })
+      open.push(client, host)
+      await expect(client.verify()).rejects.toThrow('the answer is too large')
+      expect(signals).toHaveLength(3)
+      expect(signals.every((signal) => signal instanceof AbortSignal)).toBe(true)
+    },
+  )
+})
+
 describe('the options', () => {
   test('refuse plain HTTP to another machine, and TLS where it cannot be seen', () => {
     const { options } = clientOf(world, { baseURL: 'http://router.test' }, { transport: 'ehbp' })

@@ -174,10 +174,14 @@ async function passSocket(
   callback(null, socket)
 }
 
+/** Every request waits for the same bundle. */
+const BUNDLE_TIMEOUT_MS = 70_000
+
 function fetchThrough(dispatcher: Agent): typeof fetch {
   return async (input) => {
     const url = input instanceof Request ? input.url : input
-    const answer = await undiciFetch(url, { dispatcher, redirect: 'manual' })
+    const signal = AbortSignal.timeout(BUNDLE_TIMEOUT_MS)
+    const answer = await undiciFetch(url, { dispatcher, redirect: 'manual', signal })
     return new Response(answer.body && streamOf(answer.body), { status: answer.status })
   }
 }
