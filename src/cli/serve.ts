@@ -78,11 +78,10 @@ async function serve(options: ServeOptions): Promise<void> {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)
   })
   process.on('SIGHUP', () => {
-    try {
-      server.reload((given) => planStart(options, environment, given))
-    } catch (error) {
+    const reloaded = server.reload((given) => planStart(options, environment, given))
+    reloaded.catch((error: unknown) => {
       log(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
-    }
+    })
   })
   process.on('SIGUSR2', () => server.renewTls())
   try {

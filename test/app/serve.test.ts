@@ -170,6 +170,23 @@ describe('a serving router', () => {
     writeFileSync(router.configFile, written)
   })
 
+  test('uses nothing of a configuration that its daemon refuses', async () => {
+    const refused = JSON.stringify(config({ quick: 0 }, { tls: { chain_file: '/refused.pem' } }))
+    // The program that reads the file first takes the last of two members; the daemon takes neither.
+    writeFileSync(router.configFile, refused.replace('"name":"r"', '"name":"r","name":"r"'))
+    router.signal('SIGHUP')
+    await until(() => router.output().includes('duplicate member name'))
+    const accepted = config({ quick: 0 }, { tls: { chain_file: '/accepted.pem' } })
+    writeFileSync(router.configFile, JSON.stringify(accepted))
+    router.signal('SIGHUP')
+    await until(() => router.output().includes('/accepted.pem cannot be read (ENOENT)'))
+    expect(router.output()).not.toContain('/refused.pem')
+    writeFileSync(router.configFile, JSON.stringify(config({ quick: 0, slow: 3_000, back: 0 })))
+    router.signal('SIGHUP')
+    const body = chatBody('back')
+    await until(async () => (await router.fetch('/v1/chat/completions', body)).status === 200)
+  })
+
   async function boundConfiguration(): Promise<string> {
     const envelope = await (await router.fetch('/attestation')).json()
     const { report_data_binding: binding } = envelopeSchema.parse(envelope)

@@ -50,6 +50,7 @@ export class Server {
   #start: Start
   #certificates: Certificates | undefined
   #ready = false
+  #changes: Promise<void> = Promise.resolve()
 
   /** @throws StartError when the worker cannot be built or an address cannot be opened */
   static async create(plan: ServerPlan): Promise<Server> {
@@ -85,7 +86,9 @@ export class Server {
       onDaemonMessage: (message: FromDaemon) => {
         rpc.receive(message)
         plan.log(`  enclave  ${describeMessage(message)}`)
-        if (message.type === 'unseal_offered') void server.#take(message.document)
+        if (message.type === 'unseal_offered') {
+          void server.#inTurn(() => server.#take(message.document))
+        }
       },
     })
     const unsealing = new Unsealing({
@@ -200,13 +203,31 @@ export class Server {
     }
   }
 
-  /** Applies a changed configuration and changed secrets without interruption, if the daemon accepts them. */
-  reload(plan: (given?: UnsealDocument['secrets']) => Start): void {
-    const start = plan(this.#start.given)
-    this.#warn(start)
-    this.#start = { ...start, storage: this.#start.storage }
-    this.#parts.reload(start.config, start.providerSecrets, start.adminToken ?? undefined)
-    void this.#certificates?.reload(tlsSettings(start))
+  /**
+   * Applies a changed configuration and changed secrets without interruption. The daemon decides: nothing here uses
+   * what it refuses, which it reports itself.
+   * @throws StartError when there is a reason not to serve with them
+   * @throws Error when the daemon does not answer; the former ones stay in force
+   */
+  reload(plan: (given?: UnsealDocument['secrets']) => Start): Promise<void> {
+    return this.#inTurn(async () => {
+      const start = plan(this.#start.given)
+      const { config, providerSecrets: secrets, adminToken } = start
+      const offered = { config, secrets, adminToken }
+      const refusal = await this.#rpc.reloaded(() => this.#parts.offer(offered))
+      if (refusal !== null) return
+      this.#parts.adopt(offered)
+      this.#warn(start)
+      this.#start = { ...start, storage: this.#start.storage }
+      void this.#certificates?.reload(tlsSettings(start))
+    })
+  }
+
+  /** Changes of configuration and secrets, one after another: each begins with what the former left in force. */
+  #inTurn(change: () => Promise<void>): Promise<void> {
+    const turn = this.#changes.then(change)
+    this.#changes = turn.catch(() => {})
+    return turn
   }
 
   /** Moves to a new TLS key. */

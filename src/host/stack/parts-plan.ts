@@ -41,3 +41,11 @@ export interface GivenSecrets {
   readonly secrets: Readonly<Record<string, string>>
   readonly storage: Settings['storage']
 }
+
+/** A configuration and its secrets, as the daemon is asked to put them into force. */
+export interface OfferedConfig {
+  readonly config: RouterConfigFile
+  readonly secrets: Readonly<Record<string, string>>
+  /** Null: the router is sealed. */
+  readonly adminToken: string | null
+}

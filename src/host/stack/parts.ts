@@ -10,7 +10,7 @@ import { ledgerDir } from './ledger-dir.ts'
 import { LedgerPart } from './ledger-part.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { openRequestsOf } from './open-requests.ts'
-import type { GivenSecrets, PartsPlan } from './parts-plan.ts'
+import type { GivenSecrets, OfferedConfig, PartsPlan } from './parts-plan.ts'
 import type { Started } from './process-restarter.ts'
 import type { RouterConfigFile } from './router-config.ts'
 import { startDaemon, sendToDaemon } from './start-daemon.ts'
@@ -138,23 +138,34 @@ export class Parts {
     this.#plan.fronts?.of(name).hold()
   }
 
-  /** Sends the daemon a changed configuration file, with the current values of its variables. */
-  reload(
-    config: RouterConfigFile,
-    secrets?: Readonly<Record<string, string>>,
-    adminToken?: string,
-  ): void {
-    const given = {
-      ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
-      ...(adminToken === undefined ? {} : { adminToken }),
+  /** Has the daemon of a local stack read the configuration again, with the address of the stand-in. */
+  reload(config: RouterConfigFile): void {
+    this.#plan = { ...this.#plan, config }
+    const configText = this.#offer(config)
+    const given = configText === undefined ? {} : { configText }
+    this.sendToDaemon({ type: 'reload', ...given })
+  }
+
+  /**
+   * Offers the daemon a configuration and the values of its variables; neither is kept before `adopt`.
+   * @throws Error when no daemon is running
+   */
+  offer({ config, secrets, adminToken }: OfferedConfig): void {
+    if (this.#daemonChild?.process.connected !== true) {
+      throw new Error('the enclave daemon is being restarted: try again')
     }
-    this.#plan = { ...this.#plan, config, ...given }
     const configText = this.#offer(config)
     this.sendToDaemon({
       type: 'reload',
+      secrets: { ...secrets },
       ...(configText === undefined ? {} : { configText }),
-      ...given,
+      ...(adminToken === null ? {} : { adminToken }),
     })
+  }
+
+  /** The daemon has it in force: parts that start from now on use it. */
+  adopt(offered: OfferedConfig): void {
+    this.#plan = { ...this.#plan, ...offered }
   }
 
   /** Offers the daemon the secrets of a document; they are not kept before `unsealed`. */
