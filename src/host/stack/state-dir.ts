@@ -1,6 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { stateDirMode } from './accounts.ts'
 import { StartError } from './start-error.ts'
@@ -21,12 +29,18 @@ export interface StateDir {
 /**
  * Creates the directory if necessary and locks it, because two workers on one directory would both write to it. The
  * lock is SQLite's own, because the kernel releases it when the process ends.
- * @throws StartError when another stack holds it
+ * @throws StartError when another stack holds it, or when it cannot be created or written; the message says why
  */
 export function openStateDir(path: string): StateDir {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
-  chmodSync(path, stateDirMode())
-  lock(path)
+  try {
+    createDirectory(path)
+    chmodSync(path, stateDirMode())
+    lock(path)
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    const reason = error instanceof Error ? error.message : 'unknown error'
+    throw new StartError(`${path} cannot be used as a state directory: ${reason}`, { cause: error })
+  }
   const file = (name: string) => join(path, name)
   return {
     path,
@@ -51,6 +65,13 @@ export function storedSecret(state: StateDir, name: string, given: string | unde
   return secret
 }
 
+/** One level after another: `mkdirSync` with `recursive` never returns where the kernel lets nobody create one (/proc). */
+function createDirectory(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return
+  if (dirname(path) !== path) createDirectory(dirname(path))
+  mkdirSync(path, { mode: 0o700 })
+}
+
 function lock(path: string): void {
   try {
     const database = new DatabaseSync(join(path, 'lock'))
@@ -58,10 +79,8 @@ function lock(path: string): void {
     database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     process.once('exit', () => database.close())
   } catch (error) {
-    if (error instanceof Error && error.message.includes('locked')) {
-      throw new StartError(`${path} is in use by another stack: stop it, or set STATE_DIR`)
-    }
-    throw new StartError(`${path} cannot be used as a state directory`, { cause: error })
+    if (!(error instanceof Error) || !error.message.includes('locked')) throw error
+    throw new StartError(`${path} is in use by another stack: stop it, or set STATE_DIR`)
   }
 }
 
