@@ -19,6 +19,7 @@ interface UnsealOptions {
   readonly rootKey?: string
   readonly operatorKey?: string
   readonly bundle?: string
+  readonly ledgerPosition?: string
   readonly secrets?: string
   readonly configuration?: string
   readonly environment?: string
@@ -41,6 +42,10 @@ export function unsealSubcommand(): Subcommand {
     .option('--secrets <file>', 'JSON object of the secrets by the name of their variable')
     .option('--configuration <file>', 'the configuration that the router must have in force')
     .option('--bundle <file>', 'your own copy of the trust bundle, in place of the published one')
+    .option(
+      '--ledger-position <n>',
+      'of `GET /admin/ledger`, last seen: a ledger behind it was rolled back',
+    )
     .option('--environment <name>', 'the environment it must be for (default: production)')
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
@@ -74,6 +79,7 @@ async function unsealOnce(address: string | undefined, options: UnsealOptions): 
     },
     operator: await readPrivateKey(given.operatorKey),
     secrets: await readSecretsFile(given.secrets),
+    ledgerPosition: positionOf(options.ledgerPosition),
   })
   return describe(outcome)
 }
@@ -81,6 +87,13 @@ async function unsealOnce(address: string | undefined, options: UnsealOptions): 
 function required(value: string | undefined, name: string): string {
   if (value !== undefined) return value
   throw new InputError(`${name} is missing`)
+}
+
+function positionOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const position = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isSafeInteger(position)) return position
+  throw new InputError('--ledger-position is no whole number')
 }
 
 function describe(outcome: UnsealOutcome): Outcome {

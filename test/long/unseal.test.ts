@@ -300,6 +300,31 @@ describe('a sealed router', () => {
     expect(refused.line).toContain('service.database_ca: is missing')
   }, 120_000)
 
+  test('gets another daemon in the place of one that stands still', async () => {
+    const { parts } = readServingFile(other.stateDir)
+    process.kill(parts['enclave'] ?? 0, 'SIGSTOP')
+    await until(() => other.output().includes('enclave  is frozen: killed'))
+    await until(async () => {
+      const there = await connectGuest(addressOf(other))
+      const { status } = await there.get('/attestation').finally(() => there.close())
+      return status === 200
+    })
+  }, 120_000)
+
+  test('is unsealed by hand too with the position at which its ledger was', async () => {
+    expect(await unseal(addressOf(other), { '--ledger-position': '1.5' })).toEqual({
+      status: 2,
+      line: 'error: --ledger-position is no whole number',
+    })
+    expect(await unseal(addressOf(other), { '--ledger-position': '7' })).toMatchObject({
+      status: 0,
+    })
+    await until(() => other.output().includes('ROLLBACK'))
+    expect(other.output()).toContain(
+      '!!!!!!!! ROLLBACK: the ledger is at position 0, but was at 7 before',
+    )
+  }, 120_000)
+
   test('keeps no secret on the disk or in the environment of its parts', () => {
     for (const pid of Object.values(readServingFile(stateDir).parts)) {
       const environment = readFileSync(`/proc/${pid}/environ`, 'utf8')

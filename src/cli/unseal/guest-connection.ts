@@ -6,10 +6,19 @@ import { connect, type TLSSocket } from 'node:tls'
 import { InputError } from '../verify/input-error.ts'
 import type { Answer, RouterClient } from '../verify/router-client.ts'
 
-/** A capture may wait for the platform's firmware. */
-const TIMEOUT_MS = 70_000
 const CONNECT_MS = 30_000
+/** A machine that was restarted does not know the connection, and says so when it is asked. */
+const KEEP_ALIVE_MS = 10_000
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+
+/** How long a router may take for each exchange, from the request to the last byte of the answer, ms. */
+export interface ExchangeLimits {
+  readonly getMs: number
+  readonly postMs: number
+}
+
+/** A capture may wait for the platform's firmware, and secrets for a data disk that is formatted for minutes. */
+const LIMITS: ExchangeLimits = { getMs: 70_000, postMs: 660_000 }
 
 /** A single TLS connection to a router: all requests go to the peer that was verified on it. */
 export interface GuestConnection extends RouterClient {
@@ -23,23 +32,29 @@ export interface GuestConnection extends RouterClient {
  * Opens the connection with any certificate: the peer is identified by its evidence only.
  * @throws InputError when the address is not https or no connection is established
  */
-export async function connectGuest(address: string): Promise<GuestConnection> {
+export async function connectGuest(
+  address: string,
+  { getMs, postMs }: ExchangeLimits = LIMITS,
+): Promise<GuestConnection> {
   const base = parseAddress(address)
   const socket = await openSocket(base)
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
   if (key === undefined) throw new InputError(`${base.origin} shows no certificate`)
   const tlsSpkiSha256 = createHash('sha256').update(key).digest('hex')
   const agent = new SingleConnection(socket)
-  const send = (method: string, path: string, headers: Record<string, string>, body = '') =>
-    exchange({ base, agent, method, path, headers, body, tlsSpkiSha256 })
+  const fixed = { base, agent, tlsSpkiSha256 }
   return {
     base,
     tlsSpkiSha256,
-    get: (path, headers = {}) => send('GET', path, headers),
-    post: (path, body) => send('POST', path, { 'content-type': 'application/jose' }, body),
+    get: (path, headers = {}) =>
+      exchange({ ...fixed, method: 'GET', path, headers, body: '', limitMs: getMs }),
+    post: (path, body) =>
+      exchange({ ...fixed, method: 'POST', path, headers: JOSE, body, limitMs: postMs }),
     close: () => void socket.destroy(),
   }
 }
+
+const JOSE = { 'content-type': 'application/jose' }
 
 /** Always returns the one socket, and opens no other. */
 class SingleConnection extends https.Agent {
@@ -77,7 +92,7 @@ async function openSocket({ hostname, port, origin }: URL): Promise<TLSSocket> {
   const timer = setTimeout(() => socket.destroy(new Error('time-out')), CONNECT_MS)
   try {
     await once(socket, 'secureConnect')
-    return socket
+    return socket.setKeepAlive(true, KEEP_ALIVE_MS)
   } catch (error) {
     throw new InputError(`no connection to ${origin}: ${reasonOf(error)}`, { cause: error })
   } finally {
@@ -93,21 +108,21 @@ interface Exchange {
   readonly headers: Record<string, string>
   readonly body: string
   readonly tlsSpkiSha256: string
+  readonly limitMs: number
 }
 
 async function exchange(given: Exchange): Promise<Answer> {
-  const { base, agent, method, path, headers, body, tlsSpkiSha256 } = given
+  const { base, agent, method, path, headers, body, tlsSpkiSha256, limitMs } = given
+  // A time-out of the socket would begin anew with every byte.
+  const signal = AbortSignal.timeout(limitMs)
   const length = body === '' ? {} : { 'content-length': String(Buffer.byteLength(body)) }
   try {
     const request = https.request(new URL(path, base), {
       agent,
       method,
       headers: { ...headers, ...length },
-      timeout: TIMEOUT_MS,
-      // For the whole exchange: `timeout` begins anew with every byte.
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal,
     })
-    request.on('timeout', () => request.destroy(new Error('time-out')))
     const answered = responseTo(request)
     request.end(body)
     const response = await answered
@@ -121,7 +136,8 @@ async function exchange(given: Exchange): Promise<Answer> {
     const { statusCode: status = 0, headers: received } = response
     return { status, body: Buffer.concat(parts), headers: received, tlsSpkiSha256 }
   } catch (error) {
-    throw new InputError(`no answer from ${base.origin}: ${reasonOf(error)}`, { cause: error })
+    const reason = signal.aborted ? `not within ${limitMs / 1_000} s` : reasonOf(error)
+    throw new InputError(`no answer from ${base.origin}: ${reason}`, { cause: error })
   }
 }
 

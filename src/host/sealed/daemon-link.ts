@@ -2,6 +2,9 @@ import { copyBytes } from '../../protocol/bytes.ts'
 import { createLinkBinding, type LinkBinding } from '../stack/link-binding.ts'
 import type { LinkCertificates } from '../stack/link-certificates.ts'
 
+/** A document is answered once its secrets took effect: after a data disk was formatted, which takes minutes. */
+const ANSWER_MS = 660_000
+
 export interface DaemonAnswer {
   readonly status: number
   readonly body: string
@@ -22,7 +25,12 @@ export function createDaemonLink(
   let binding: LinkBinding<Promise<DaemonAnswer>> | undefined
   const call = async (method: string, path: string, body: Uint8Array): Promise<DaemonAnswer> => {
     binding ??= createLinkBinding(
-      { port: port() ?? 0, worker: link.worker, serverCertPem: link.server.certPem },
+      {
+        port: port() ?? 0,
+        worker: link.worker,
+        serverCertPem: link.server.certPem,
+        answerMs: ANSWER_MS,
+      },
       async (stream, { status }) => ({ status, body: await textOf(stream) }),
     )
     const arrayBuffer = async () => copyBytes(body).buffer

@@ -44,7 +44,14 @@ export function addServeOptions(command: Command): Command {
       new Option('--config <file>', 'the configuration').env('ROUTER_CONFIG').argParser(absolute),
     )
     .addOption(stateDirOption())
-    .addOption(listener('--https', 'HTTPS_ADDRESS', '0.0.0.0:8443', 'where clients connect'))
+    .addOption(
+      listener(
+        '--https',
+        'HTTPS_ADDRESS',
+        '0.0.0.0:8443',
+        'where clients connect; a port alone is on loopback',
+      ),
+    )
     .addOption(listener('--http', 'HTTP_ADDRESS', '127.0.0.1:8080', 'plain HTTP, on loopback only'))
     .addOption(
       count(

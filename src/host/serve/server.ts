@@ -109,6 +109,7 @@ export class Server {
           end: (port) => parts.sendToDaemon({ type: 'end_carrier', port }),
         },
         ledgerLink: () => parts.ledgerLink,
+        upright: () => server.#ready || server.sealed,
         serving: () => (server.#ready ? server.#start : undefined),
         log: plan.log,
       }),

@@ -12,6 +12,8 @@ export interface Watched {
   readonly daemonLink: () => LinkEnd | undefined
   readonly carriers: WatchedCarriers
   readonly ledgerLink: () => LinkEnd | undefined
+  /** Whether the parts that are there have to answer: it serves, or waits for its secrets. */
+  readonly upright: () => boolean
   /** The start that is being served; undefined while there is none. */
   readonly serving: () => Start | undefined
   readonly log: (text: string) => void
@@ -27,11 +29,12 @@ export function startWatchers({
   daemonLink,
   carriers,
   ledgerLink,
+  upright,
   serving,
   log,
 }: Watched): () => void {
   const probes = probesOf(supervisor, { daemonLink, carriers, ledgerLink })
-  const watched = () => (serving() === undefined ? [] : probes.watched())
+  const watched = () => (upright() ? probes.watched() : [])
   const endLiveness = watchLiveness(watched, { ...LIVENESS, log })
   const endRounds = startWebhookRounds(() => reporter(supervisor, serving()))
   return () => {

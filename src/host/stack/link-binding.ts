@@ -9,6 +9,8 @@ export interface LinkEnd {
   readonly serverCertPem: string
   /** The name in the server's certificate; the daemon's unless given. */
   readonly host?: string
+  /** How long the server may take until an answer begins; undici's limit unless given. */
+  readonly answerMs?: number
 }
 
 /** The request that Miniflare and wrangler pass to a function behind a binding. */
@@ -40,6 +42,7 @@ export function createLinkBinding<Answer>(
   makeResponse: MakeResponse<Answer>,
 ): LinkBinding<Answer> {
   const dispatcher = new Agent({
+    ...(link.answerMs === undefined ? {} : { headersTimeout: link.answerMs }),
     connect: {
       servername: link.host ?? LINK_HOST,
       ca: link.serverCertPem,
