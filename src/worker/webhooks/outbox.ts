@@ -17,6 +17,7 @@ export const BACK_OFF_MS = [
 /** How long a delivery is reserved for the instance that attempts it. */
 const ATTEMPT_LEASE_MS = 60_000
 const MAX_QUEUED = 100
+/** Of each endpoint in a round, so that none waits behind the backlog of one that does not answer. */
 const MAX_ATTEMPTED = 16
 
 /** How long events and their deliveries are kept. */
@@ -73,8 +74,11 @@ export async function takeDue(db: Database, now: number): Promise<readonly DueDe
   const [rows = []] = await db.batch([
     sql`UPDATE webhook_deliveries SET next_at = ${int64(now + ATTEMPT_LEASE_MS)}
       WHERE state = 'pending' AND next_at <= ${int64(now)} AND (event_id, endpoint) IN (
-        SELECT event_id, endpoint FROM webhook_deliveries
-        WHERE state = 'pending' AND next_at <= ${int64(now)} ORDER BY next_at LIMIT ${MAX_ATTEMPTED})
+        SELECT event_id, endpoint FROM (
+          SELECT event_id, endpoint,
+            ROW_NUMBER() OVER (PARTITION BY endpoint ORDER BY next_at, event_id) AS place
+          FROM webhook_deliveries WHERE state = 'pending' AND next_at <= ${int64(now)}) AS due
+        WHERE place <= ${MAX_ATTEMPTED})
       RETURNING event_id, endpoint, attempts`,
   ])
   if (rows.length === 0) return []

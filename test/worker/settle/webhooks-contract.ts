@@ -205,6 +205,26 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
         expect(mine(await takeDue(left, NOW + 10 * DAY_MS), 'crash-1')).toEqual([])
       })
 
+      test('of one endpoint wait for none of another that has many', async () => {
+        const [left] = instances('backlog')
+        const endpoints = [
+          { name: 'silent', events: ['provider.proof_lost'] },
+          { name: 'well', events: ['route.resting'] },
+        ] as const
+        for (let count = 0; count < 20; count += 1) {
+          await put(left, `backlog-silent-${count}`, 'provider.proof_lost', NOW - 1_000)
+        }
+        await queueNew(left, endpoints, NOW - 1_000)
+        await put(left, 'backlog-well', 'route.resting', NOW)
+        await queueNew(left, endpoints, NOW)
+        const taken = await takeDue(left, NOW)
+        const countOf = (name: string) => taken.filter(({ endpoint }) => endpoint === name).length
+        expect([countOf('well'), countOf('silent')]).toEqual([1, 16])
+        expect(
+          (await takeDue(left, NOW)).filter(({ endpoint }) => endpoint === 'silent'),
+        ).toHaveLength(4)
+      })
+
       test('are forgotten after a month', async () => {
         const [left] = instances('forgotten')
         await put(left, 'forgotten-1', 'provider.proof_lost', NOW)
