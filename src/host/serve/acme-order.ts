@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Client, crypto as acmeCrypto } from 'acme-client'
 import type { ListenAddress } from '../stack/listen-address.ts'
 import type { StateDir } from '../stack/state-dir.ts'
@@ -19,6 +20,9 @@ const CHALLENGE_PATH = '/.well-known/acme-challenge/'
 /** Polling of a pending order, ms. */
 const POLLING = { backoffMin: 1_000, backoffMax: 20_000, backoffAttempts: 20 }
 
+/** More than the polling of a slow order takes. The library itself waits for an answer for ever. */
+const ORDER_MS = 900_000
+
 /** The account key in this state directory; generated if there is none. */
 export async function acmeAccountKey(state: StateDir): Promise<string> {
   const kept = state.read(ACCOUNT_FILE)
@@ -32,12 +36,13 @@ export async function acmeAccountKey(state: StateDir): Promise<string> {
  * Orders a certificate by HTTP-01 (RFC 8555 section 8.3). The challenge is answered at `challengeAt` for as long
  * as the order takes; port 80 of every domain has to lead there.
  * @returns the chain, PEM, the leaf first
- * @throws Error when the authority refuses, with its reason
+ * @throws Error when the authority refuses, with its reason, or takes too long
  */
 export async function orderCertificate(
   account: AcmeAccount,
   csrPem: string,
   challengeAt: ListenAddress,
+  limitMs = ORDER_MS,
 ): Promise<string> {
   const client = new Client({
     directoryUrl: account.directory,
@@ -46,8 +51,9 @@ export async function orderCertificate(
   })
   const answers = new Map<string, string>()
   const close = await answerChallenges(answers, challengeAt)
+  const done = new AbortController()
   try {
-    return await client.auto({
+    const order = client.auto({
       csr: csrPem,
       termsOfServiceAgreed: true,
       challengePriority: ['http-01'],
@@ -58,9 +64,16 @@ export async function orderCertificate(
       challengeRemoveFn: async (_authorization, { token }) => void answers.delete(token),
       ...(account.email === undefined ? {} : { email: account.email }),
     })
+    return await Promise.race([order, tooLong(limitMs, done.signal)])
   } finally {
+    done.abort()
     await close()
   }
+}
+
+async function tooLong(limitMs: number, signal: AbortSignal): Promise<never> {
+  await delay(limitMs, undefined, { signal })
+  throw new Error(`the authority did not finish the order within ${limitMs / 1_000} s`)
 }
 
 /** Serves only the pending challenges. */

@@ -63,10 +63,22 @@ export class Certificates {
     })
   }
 
-  /** Reads the chain file again under the new configuration. */
+  /**
+   * Reads the chain file again under the new configuration. Names and an authority that are new there take effect now:
+   * in the CSR, and in a certificate that is ordered for the key in service.
+   */
   reload(criteria: TlsSettings): Promise<void> {
-    this.#criteria = criteria
-    return this.#enqueue(() => this.#readChain())
+    return this.#enqueue(async () => {
+      const before = this.#criteria
+      this.#criteria = criteria
+      const { acme_directory: directory, domains } = criteria
+      const named = String(domains) !== String(before.domains)
+      if (named) await this.#writeCsr(this.#prepared ?? this.#current)
+      if (directory === undefined) {
+        clearTimeout(this.#timer)
+        await this.#readChain()
+      } else if (named || directory !== before.acme_directory) await this.#order(this.#current)
+    })
   }
 
   /** Replaces the key: by ordering a certificate, by writing a CSR for the operator to have signed, or at once. */

@@ -1,5 +1,6 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -9,6 +10,7 @@ import { makeCsr } from '../../../src/host/serve/csr.ts'
 import { openStateDir, type StateDir } from '../../../src/host/stack/state-dir.ts'
 import { startAcmeServer, type AcmeServer } from '../../support/acme-server.ts'
 import { freePort } from '../../support/free-port.ts'
+import { listen } from '../../support/listen.ts'
 
 const DOMAINS = ['router.test', 'api.router.test']
 
@@ -33,10 +35,15 @@ function newKey(): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-async function order(keyPem: string, domains: readonly string[], at = server.directory) {
+async function order(
+  keyPem: string,
+  domains: readonly string[],
+  at = server.directory,
+  limitMs?: number,
+) {
   const account = { directory: at, email: 'ops@router.test', keyPem: await acmeAccountKey(state) }
   const challengeAt = { host: '127.0.0.1', port: challengePort }
-  return orderCertificate(account, await makeCsr(keyPem, domains), challengeAt)
+  return orderCertificate(account, await makeCsr(keyPem, domains), challengeAt, limitMs)
 }
 
 describe('an order', () => {
@@ -58,5 +65,15 @@ describe('an order', () => {
     const elsewhere = await startAcmeServer(() => 9)
     await expect(order(newKey(), DOMAINS, elsewhere.directory)).rejects.toThrow('fetch failed')
     elsewhere.close()
+  })
+
+  test('fails when the authority never answers', async () => {
+    const silent = createServer(() => {})
+    const address = `http://127.0.0.1:${await listen(silent)}/directory`
+    await expect(order(newKey(), DOMAINS, address, 50)).rejects.toThrow(
+      'the authority did not finish the order within 0.05 s',
+    )
+    silent.closeAllConnections()
+    silent.close()
   })
 })

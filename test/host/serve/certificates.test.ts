@@ -8,10 +8,13 @@ import {
   retryDelayMs,
   type TlsSettings,
 } from '../../../src/host/serve/certificates.ts'
+import { checkChain } from '../../../src/host/serve/chain.ts'
 import { DaemonRpc } from '../../../src/host/serve/daemon-rpc.ts'
 import { openStateDir, type StateDir } from '../../../src/host/stack/state-dir.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls, TlsMaterial, ToDaemon } from '../../../src/protocol/boot.ts'
+import { startAcmeServer } from '../../support/acme-server.ts'
+import { freePort } from '../../support/free-port.ts'
 import { makeTestAuthority, type TestAuthority } from '../../support/test-authority.ts'
 
 const DOMAINS = ['router.test']
@@ -53,11 +56,16 @@ function daemon(refusal?: string): DaemonRpc {
   return rpc
 }
 
-function open(wish: TlsSettings, current: TlsMaterial, rpc = daemon()): Certificates {
+function open(
+  wish: TlsSettings,
+  current: TlsMaterial,
+  rpc = daemon(),
+  challengePort = 0,
+): Certificates {
   const tools = {
     daemon: rpc,
     state,
-    challengeAt: { host: '127.0.0.1', port: 0 },
+    challengeAt: { host: '127.0.0.1', port: challengePort },
     show,
     log,
     now: Date.now,
@@ -109,6 +117,34 @@ describe('certificates', () => {
     expect(events).toEqual(['bound', 'shown', inService])
     await certificates.reload(wish)
     expect(events).toHaveLength(3)
+  })
+
+  test('are ordered when a reload names an authority or other domains, and not at each reload', async () => {
+    const challengePort = await freePort()
+    const server = await startAcmeServer(() => challengePort)
+    const certificates = open({}, await newKey(), daemon(), challengePort)
+    await certificates.start()
+    expect(events).toEqual([])
+    const wish = { domains: DOMAINS, acme_directory: server.directory }
+    await certificates.reload(wish)
+    expect(events).toEqual(['shown', inService])
+    await certificates.reload(wish)
+    expect(events).toHaveLength(2)
+    await certificates.reload({ ...wish, domains: [...DOMAINS, 'api.router.test'] })
+    expect(events).toEqual(['shown', inService, 'shown', inService])
+    certificates.close()
+    server.close()
+  })
+
+  test('are asked for with the domains of a reload', async () => {
+    const certificates = open({ domains: DOMAINS }, await newKey())
+    await certificates.start()
+    const before = csr()
+    await certificates.reload({ domains: DOMAINS })
+    expect(csr()).toBe(before)
+    await certificates.reload({ domains: ['other.test'] })
+    const { to } = checkChain(await authority.sign(csr()), ['other.test'], Date.now())
+    expect(to).toBeGreaterThan(Date.now())
   })
 
   test('stay as they are when no report can be captured for the new key', async () => {
