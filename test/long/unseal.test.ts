@@ -300,17 +300,6 @@ describe('a sealed router', () => {
     expect(refused.line).toContain('service.database_ca: is missing')
   }, 120_000)
 
-  test('gets another daemon in the place of one that stands still', async () => {
-    const { parts } = readServingFile(other.stateDir)
-    process.kill(parts['enclave'] ?? 0, 'SIGSTOP')
-    await until(() => other.output().includes('enclave  is frozen: killed'))
-    await until(async () => {
-      const there = await connectGuest(addressOf(other))
-      const { status } = await there.get('/attestation').finally(() => there.close())
-      return status === 200
-    })
-  }, 120_000)
-
   test('is unsealed by hand too with the position at which its ledger was', async () => {
     expect(await unseal(addressOf(other), { '--ledger-position': '1.5' })).toEqual({
       status: 2,

@@ -66,10 +66,7 @@ export class Server {
     const link = await makeLinkCertificates(Date.now())
     const rpc: DaemonRpc = new DaemonRpc((message) => parts.sendToDaemon(message))
     const parts: Parts = new Parts({
-      settings: {
-        storage: plan.start.storage,
-        maxOpenRequests: options.maxOpenRequests,
-      },
+      settings: { storage: plan.start.storage, maxOpenRequests: options.maxOpenRequests },
       mode: 'production',
       platform: plan.start.platform,
       ownUrl: null,
@@ -86,9 +83,7 @@ export class Server {
       onDaemonMessage: (message: FromDaemon) => {
         rpc.receive(message)
         plan.log(`  enclave  ${describeMessage(message)}`)
-        if (message.type === 'unseal_offered') {
-          void server.#inTurn(() => server.#take(message.document))
-        }
+        if (message.type === 'unseal_offered') void server.#take(message.document)
       },
     })
     const unsealing = new Unsealing({
@@ -189,7 +184,11 @@ export class Server {
   }
 
   /** Applies a document of the operator: the first one unseals the router, a later one replaces its secrets. */
-  async #take(document: UnsealDocument): Promise<void> {
+  #take(document: UnsealDocument): Promise<void> {
+    return this.#inTurn(() => this.#takeNow(document))
+  }
+
+  async #takeNow(document: UnsealDocument): Promise<void> {
     const before = this.#start
     const start = await this.#unsealing.take(document)
     if (start === undefined) return

@@ -1,6 +1,5 @@
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { connectGuest } from '../../../src/cli/unseal/guest-connection.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
@@ -26,11 +25,9 @@ const NEVER = 3_600_000
 
 describe('the connection to a router that is unsealed', () => {
   test('ends an answer that never ends, however often a byte of it comes', async () => {
-    const address = await startRouter(async (_request, response) => {
-      while (!response.destroyed) {
-        response.write(' ')
-        await delay(20)
-      }
+    const address = await startRouter((_request, response) => {
+      const timer = setInterval(() => response.write(' '), 20)
+      response.once('close', () => clearInterval(timer))
     })
     const limits = { getMs: 300, postMs: NEVER }
     const connection = await connectGuest(address, limits)
@@ -51,9 +48,8 @@ describe('the connection to a router that is unsealed', () => {
 
   test('waits longer for secrets to take effect than for evidence', async () => {
     const limits = { getMs: 50, postMs: NEVER }
-    const address = await startRouter(async (_request, response) => {
-      await delay(2 * limits.getMs)
-      response.end('done')
+    const address = await startRouter((_request, response) => {
+      setTimeout(() => response.end('done'), 2 * limits.getMs)
     })
     const connection = await connectGuest(address, limits)
     const { status, body } = await connection.post('/unseal', 'document')
