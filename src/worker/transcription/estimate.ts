@@ -4,7 +4,6 @@ import type { Route } from '../provider/route.ts'
 import type { AudioBound } from '../stream/cap-tokens.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { TranscriptionRequest } from './request.ts'
-import { maxSeconds } from './seconds-bounds.ts'
 
 /** The router's own figures for audio (docs/transcription.md, "Billing"). */
 
@@ -22,7 +21,7 @@ export function typicalSeconds(bytes: number): number {
 
 /** The maximum usage of a request on a route: the amount reserved for it, and the most it can be billed. */
 export function maxUsage(parsed: TranscriptionRequest, { config }: Route): AudioBound {
-  const audioSeconds = maxSeconds(parsed.file.bytes, parsed.audio.container)
+  const audioSeconds = parsed.longestSeconds
   const { tokens_per_byte: perByte, base_tokens: base } = config.input_bound
   const promptBytes = utf8(parsed.prompt ?? '').length
   return {

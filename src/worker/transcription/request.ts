@@ -4,6 +4,7 @@ import { readAttestation } from '../http/attestation-member.ts'
 import { ApiError } from '../http/errors.ts'
 import { audioOf, type Audio } from './audio-type.ts'
 import type { FieldName, UploadedFile, UploadForm } from './form.ts'
+import { maxSeconds } from './seconds-bounds.ts'
 import { FILE_BYTES, tooLarge } from './upload-body.ts'
 
 const RESPONSE_FORMATS = ['json', 'text', 'verbose_json'] as const
@@ -14,6 +15,8 @@ export type ResponseFormat = (typeof RESPONSE_FORMATS)[number]
 export interface TranscriptionRequest {
   readonly file: UploadedFile
   readonly audio: Audio
+  /** The most that the file may last. */
+  readonly longestSeconds: number
   readonly model: string
   readonly region: string | undefined
   readonly provider: string | undefined
@@ -71,9 +74,11 @@ export function parseTranscriptionRequest(form: UploadForm): TranscriptionReques
     throw new ApiError('invalid_file', 'The file is empty.', { param: 'file' })
   }
   if (file.bytes.length > FILE_BYTES) throw tooLarge()
+  const audio = audioOf(file)
   return {
     file,
-    audio: audioOf(file),
+    audio,
+    longestSeconds: maxSeconds(file.bytes, audio.container),
     model,
     region: field('region'),
     provider: field('provider'),

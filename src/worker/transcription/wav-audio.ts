@@ -1,3 +1,5 @@
+import { hidesFrames } from './hidden-frames.ts'
+
 /** The audio data of a WAV file and its format, from the file's chunks (RIFF, "Multimedia Programming Interface", 1991). */
 export interface WavAudio {
   readonly bytes: number
@@ -23,17 +25,23 @@ const MAX_BITS = 32
 
 /** Maximum number of chunks: more than any known program writes. */
 const MAX_CHUNKS = 64
+
+/** So much of each chunk of audio may decide what a decoder takes it for: FFmpeg looks at two and a half million bytes. */
+const PROBED_BYTES = 3 * 1024 * 1024
+
 const HEADER_BYTES = 8
 const RIFF_BYTES = 12
 const FORMAT_BYTES = 16
 
 /**
  * Reads the chunks. Audio of unknown or impossible length extends to the end of the file, as decoders treat it. Decoders
- * differ in which of several formats they follow, and read files of any number of chunks: neither tells a length here.
+ * differ in which of several formats they follow, read files of any number of chunks, and decode frames that they find in
+ * place of samples: none of these tells a length here.
  */
 export function readWav(file: Uint8Array): WavAudio {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   const formats = new Set<number | undefined>()
+  const heads: Uint8Array[] = []
   let at = RIFF_BYTES
   let bytes = 0
   for (let chunk = 0; chunk < MAX_CHUNKS && at + HEADER_BYTES <= file.length; chunk++) {
@@ -42,11 +50,17 @@ export function readWav(file: Uint8Array): WavAudio {
     const left = file.length - at - HEADER_BYTES
     if (id === 'fmt ') formats.add(rateOf(view, at + HEADER_BYTES, Math.min(size, left)))
     const toEnd = id === 'data' && (size === 0 || size > left)
-    if (id === 'data') bytes += toEnd ? left : size
+    if (id === 'data') {
+      const audio = toEnd ? left : size
+      const start = at + HEADER_BYTES
+      bytes += audio
+      heads.push(file.subarray(start, start + Math.min(audio, PROBED_BYTES)))
+    }
     at = toEnd ? file.length : at + HEADER_BYTES + size + (size % 2)
   }
   const isRead = at + HEADER_BYTES > file.length
-  const [bitsPerSecond] = formats.size === 1 && isRead ? formats : []
+  const isPlain = formats.size === 1 && isRead && !heads.some(hidesFrames)
+  const [bitsPerSecond] = isPlain ? formats : []
   return { bytes, bitsPerSecond }
 }
 

@@ -63,6 +63,7 @@ function cutFormat(): Buffer {
 const empty = (count: number) => Array.from({ length: count }, () => chunk('JUNK', Buffer.alloc(0)))
 const silent = (count: number) =>
   Array.from({ length: count }, () => chunk('data', Buffer.alloc(2)))
+const frames = () => mp3(5).bytes
 const audioOfMinute = () => chunk('data', Buffer.alloc(480_000, 1))
 
 function wavOf(parts: readonly Buffer[]): Uint8Array<ArrayBuffer> {
@@ -95,6 +96,12 @@ describe('a false header', () => {
     ],
     ['A-law of 32 bits', [formatChunk(6, { rate: 8_000, channels: 1, bits: 32 }), audioOfMinute()]],
     ['a format that ends before its sample size', [cutFormat(), audioOfMinute()]],
+    ['MP3 in place of its samples', [HUGE, chunk('data', frames())]],
+    [
+      'MP3 behind some samples',
+      [HUGE, chunk('data', Buffer.concat([Buffer.alloc(9_999, 7), frames()]))],
+    ],
+    ['MP3 in its second chunk of audio', [HUGE, ...silent(1), chunk('data', frames())]],
   ])('does not shorten what a WAV may last by %s', (_what, parts) => {
     expect(maxSeconds(wavOf(parts), 'wav')).toBeGreaterThanOrEqual(60)
   })
