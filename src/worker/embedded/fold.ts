@@ -1,7 +1,7 @@
 import type { SyncStore } from '../storage/sync-store.ts'
 import type { Account, AccountKey } from './account.ts'
 import type { Accounts } from './accounts.ts'
-import { rowInsert, type InsertedRow } from './row-insert.ts'
+import { rowDelete, rowInsert, rowUpdate, type RowValues } from './row-statements.ts'
 import type { Bill } from './settlement.ts'
 
 /** Columns that are given as text hold integers beyond 2^53; SQLite converts them exactly. */
@@ -21,16 +21,24 @@ const insertReceipts = rowInsert(
 const INSERT_EVENT = `INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano,
   limit_nano, created_at) VALUES (${questions(7)}) ON CONFLICT (id) DO NOTHING`
 
-const UPDATE_CUSTOMER = `UPDATE customers SET balance_nano = ?, reserved_nano = ?, usage_count = ?,
-  last_usage_at = ? WHERE customer_id = ?`
+const updateCustomers = rowUpdate(
+  'customers',
+  'balance_nano, reserved_nano, usage_count, last_usage_at',
+  'customer_id',
+)
 
-const UPDATE_KEY = `UPDATE api_keys SET spent_nano = ?, spent_at = ?, window_started_at = ?,
-  window_requests = ?, window_tokens = ? WHERE customer_id = ? AND key_prefix = ?`
+const updateKeys = rowUpdate(
+  'api_keys',
+  'spent_nano, spent_at, window_started_at, window_requests, window_tokens',
+  'customer_id, key_prefix',
+)
 
-const INSERT_RESERVATION = `INSERT INTO reservations (request_id, customer_id, key_prefix, amount_nano,
-  created_at, expires_at) VALUES (${questions(6)})`
+const insertReservations = rowInsert(
+  'reservations',
+  'request_id, customer_id, key_prefix, amount_nano, created_at, expires_at',
+)
 
-const DELETE_RESERVATION = 'DELETE FROM reservations WHERE request_id = ?'
+const deleteReservations = rowDelete('reservations', 'request_id')
 
 const UPDATE_EVIDENCE = `UPDATE evidence SET expires_at = ?
   WHERE customer_id = ? AND sha256 = ? AND expires_at < ?`
@@ -38,8 +46,11 @@ const UPDATE_EVIDENCE = `UPDATE evidence SET expires_at = ?
 /** Brings the tables up to what the memory holds. Runs in a transaction, together with the emptying of the journal. */
 export function writeTables(store: Store, { changed }: Accounts, bills: readonly Bill[]): void {
   writeBills(store, bills)
-  for (const account of changed.accounts) writeAccount(store, account)
-  for (const [key, { customerId }] of changed.keys) writeKey(store, customerId, key)
+  writeAccounts(store, [...changed.accounts])
+  updateKeys(
+    store,
+    [...changed.keys].map(([key, { customerId }]) => keyRow(customerId, key)),
+  )
   for (const { customerId, sha256, expiresAt } of changed.evidence.values()) {
     store.run(UPDATE_EVIDENCE, [expiresAt, customerId, sha256, expiresAt])
   }
@@ -59,7 +70,7 @@ function writeBills(store: Store, bills: readonly Bill[]): void {
   }
 }
 
-function usageRow({ entry, seq, createdAt }: Bill): InsertedRow {
+function usageRow({ entry, seq, createdAt }: Bill): RowValues {
   const { requestId, customerId, keyPrefix, usage, receipt } = entry
   return [
     requestId,
@@ -85,7 +96,7 @@ function usageRow({ entry, seq, createdAt }: Bill): InsertedRow {
 }
 
 /** The row of a bill that has a receipt. */
-function receiptRow({ entry, createdAt }: Bill): readonly InsertedRow[] {
+function receiptRow({ entry, createdAt }: Bill): readonly RowValues[] {
   const { customerId, usage, receipt } = entry
   if (receipt === null) return []
   const row = [
@@ -105,23 +116,35 @@ function receiptRow({ entry, createdAt }: Bill): readonly InsertedRow[] {
   return [row]
 }
 
-function writeAccount(store: Store, account: Account): void {
-  const { customerId, balance, reserved, usageCount, lastUsageAt } = account
-  const amounts = [balance.toString(), reserved.toString()]
-  store.run(UPDATE_CUSTOMER, [...amounts, usageCount, lastUsageAt, customerId])
-  for (const requestId of account.ended) store.run(DELETE_RESERVATION, [requestId])
-  for (const [requestId, reservation] of account.open) {
-    if (reservation.stored) continue
-    const { keyPrefix, amount, createdAt, expiresAt } = reservation
-    const row = [requestId, customerId, keyPrefix, amount.toString(), createdAt, expiresAt]
-    store.run(INSERT_RESERVATION, row)
-  }
+function writeAccounts(store: Store, accounts: readonly Account[]): void {
+  updateCustomers(store, accounts.map(customerRow))
+  deleteReservations(
+    store,
+    accounts.flatMap(({ ended }) => [...ended].map((requestId) => [requestId])),
+  )
+  insertReservations(store, accounts.flatMap(newReservationRows))
 }
 
-function writeKey(store: Store, customerId: string, key: AccountKey): void {
+function customerRow(account: Account): RowValues {
+  const { customerId, balance, reserved, usageCount, lastUsageAt } = account
+  return [balance.toString(), reserved.toString(), usageCount, lastUsageAt, customerId]
+}
+
+/** The rows of the open reservations that the table has not. */
+function newReservationRows({ customerId, open }: Account): readonly RowValues[] {
+  const rows: RowValues[] = []
+  for (const [requestId, reservation] of open) {
+    if (reservation.stored) continue
+    const { keyPrefix, amount, createdAt, expiresAt } = reservation
+    rows.push([requestId, customerId, keyPrefix, amount.toString(), createdAt, expiresAt])
+  }
+  return rows
+}
+
+function keyRow(customerId: string, key: AccountKey): RowValues {
   const { keyPrefix, spentNano, spentAt, windowStartedAt, windowRequests, windowTokens } = key
   const window = [windowStartedAt, windowRequests, windowTokens]
-  store.run(UPDATE_KEY, [spentNano.toString(), spentAt, ...window, customerId, keyPrefix])
+  return [spentNano.toString(), spentAt, ...window, customerId, keyPrefix]
 }
 
 function questions(count: number): string {
