@@ -60,7 +60,8 @@ export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
 
 /** The bounds of what a request is billed on a route. */
 export function billingBound({ chat, promptEstimate }: AdmittedChat, route: Route): BillingBound {
-  return { ...maxUsage(chat, route), promptEstimate }
+  const { promptTokens, completionTokens } = maxUsage(chat, route)
+  return { promptTokens, completionTokens, promptEstimate }
 }
 
 /**

@@ -76,7 +76,8 @@ export async function serveWhole<T extends ProviderProof>(
     const answer = await once?.seal({ headers: response.headers, body })
     const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
     const deps = settleDeps(context, admission.customerId)
-    await settleWhole({ ...exchange, answer: answer ?? null }, receiptId, proof, deps)
+    const kept = answer === undefined ? exchange : { ...exchange, answer }
+    await settleWhole(kept, receiptId, proof, deps)
     return response
   } catch (error) {
     await releaseAdmission(context, admission)

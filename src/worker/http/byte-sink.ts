@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import { keepShape } from '../../protocol/keep-shape.ts'
 
 const encoder = new TextEncoder()
 
@@ -15,6 +16,10 @@ export class ByteSink {
   /** @param expected initial size of the buffer, bytes; it grows as needed */
   constructor(expected: number) {
     this.#bytes = new Uint8Array(expected)
+  }
+
+  static {
+    keepShape(new ByteSink(0))
   }
 
   /** Appends the bytes from `start` up to `end`. */

@@ -1,4 +1,5 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
+import { keepShape } from '../../protocol/keep-shape.ts'
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -63,6 +64,10 @@ export class JsonCursor {
   constructor(bytes: Uint8Array, start = 0) {
     this.#bytes = bytes
     this.#at = start
+  }
+
+  static {
+    keepShape(new JsonCursor(new Uint8Array()))
   }
 
   /** The cursor's position; inside a visit it is where the value starts. */

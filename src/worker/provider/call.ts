@@ -129,8 +129,9 @@ function lengthOf(headers: AnswerHeaders): number | undefined {
   return declared === null ? undefined : Number(declared)
 }
 
-function requestInit({ route, constraints, ordered, ...call }: ProviderCall): RequestInit {
-  const { adapter, apiKey } = route.provider
+function requestInit(call: ProviderCall): RequestInit {
+  const { constraints, ordered } = call
+  const { adapter, apiKey } = call.route.provider
   const pinned = adapter !== 'none'
   return {
     method: 'POST',

@@ -38,7 +38,7 @@ export interface AdmissionRequest {
 const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
 
 /** A key's `min_attestation` as it is stored. */
-const minAttestationSchema = z.enum(STRENGTHS).nullable()
+const minAttestationSchema = z.enum(STRENGTHS)
 
 /** A successful admission, with the customer's terms at that moment. */
 export interface Admission {
@@ -84,19 +84,20 @@ export async function admit(db: Database, request: AdmissionRequest): Promise<Ad
     discountPct: terms.discount_pct,
     receiptRetentionDays: facts.receiptRetentionDays,
     models: readModels(facts.models),
-    minAttestation: minAttestationSchema.parse(facts.minAttestation),
+    minAttestation: readMinAttestation(facts.minAttestation),
     claim: request.claim,
     rateLimitHeaders: window.headers,
   }
 }
 
-function entryOf({ reserveNano, claim, ...request }: AdmissionRequest): AdmissionEntry {
-  const amounts = amountsByDiscount(request.plans, (discountPct) =>
-    atMost(reserveNano(discountPct)),
-  )
+function entryOf(request: AdmissionRequest): AdmissionEntry {
+  const { requestId, plans, claim = null, expiresAt, now } = request
   const { customerId, keyPrefix, keyHash } = request.key
+  const reserveNano = amountsByDiscount(plans, (discountPct) =>
+    atMost(request.reserveNano(discountPct)),
+  )
   const key = { customerId, keyPrefix, keyHash }
-  return { ...request, key, reserveNano: amounts, claim: claim ?? null }
+  return { requestId, key, plans, reserveNano, claim, expiresAt, now }
 }
 
 function atMost(amount: bigint): bigint {
@@ -128,6 +129,10 @@ const modelsSchema = z.array(z.string())
 /** The selectors of a key from their stored form. */
 export function readModels(text: string | null): readonly string[] | null {
   return text === null ? null : modelsSchema.parse(JSON.parse(text))
+}
+
+function readMinAttestation(text: string | null): Strength | null {
+  return text === null ? null : minAttestationSchema.parse(text)
 }
 
 interface RequestWindow {

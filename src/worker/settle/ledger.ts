@@ -67,14 +67,28 @@ export function entryOf({
   answer,
   alerts,
 }: Settlement): SettlementEntry {
-  const { cost, usageCapped: capped, ...columns } = row
-  const { nano, billingUnit, discountPct, usdEur } = cost
+  const { nano, billingUnit, discountPct, usdEur } = row.cost
   return {
     requestId,
     customerId: admission.customerId,
     keyPrefix: admission.keyPrefix,
     claim: admission.claim ?? null,
-    usage: { ...columns, costNano: nano.toString(), billingUnit, discountPct, usdEur, capped },
+    usage: {
+      model: row.model,
+      modality: row.modality,
+      provider: row.provider,
+      region: row.region,
+      audioSeconds: row.audioSeconds,
+      promptTokens: row.promptTokens,
+      completionTokens: row.completionTokens,
+      failover: row.failover,
+      createdAtMs: row.createdAtMs,
+      costNano: nano.toString(),
+      billingUnit,
+      discountPct,
+      usdEur,
+      capped: row.usageCapped,
+    },
     receipt,
     answer: answer ?? null,
     alertBelowNano: alerts === undefined ? null : alerts.balanceBelowNano.toString(),

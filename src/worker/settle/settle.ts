@@ -145,6 +145,7 @@ function settlementOf(
   receipt: Settlement['receipt'],
 ): Settlement {
   const { requestId, admission, route } = exchange
+  const { promptTokens, completionTokens } = billedTokens(exchange)
   const cost = priceOf(
     route,
     { tokens: exchange.usage, audioSeconds: exchange.billedSeconds },
@@ -159,7 +160,8 @@ function settlementOf(
       provider: route.provider.name,
       region: route.region ?? null,
       audioSeconds: exchange.reportedSeconds,
-      ...billedTokens(exchange),
+      promptTokens,
+      completionTokens,
       cost,
       usageCapped: exchange.usageCapped,
       failover: exchange.failover,

@@ -1,3 +1,4 @@
+import { keepShape } from '../../protocol/keep-shape.ts'
 import type { TallyCounts } from '../../protocol/stream-record.ts'
 import { isJsonObject, type JsonObject } from './json-object.ts'
 import type { TokenUsage } from './token-usage.ts'
@@ -24,6 +25,10 @@ export class UsageTally {
   #cacheWrite: number | undefined
   #reasoning: number | undefined
   #uncountedTextBytes = 0
+
+  static {
+    keepShape(new UsageTally())
+  }
 
   /** A tally that continues from the counts of another one. */
   static of(counts: TallyCounts): UsageTally {
