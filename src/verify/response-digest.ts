@@ -1,12 +1,15 @@
 import type { Bytes } from '../protocol/bytes.ts'
 import { sha256Hex } from '../protocol/digest.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { parseStrictJson } from '../protocol/strict-json.ts'
+import { tellsMore } from './last-event.ts'
 
 /**
  * SHA-256 (hex) of an answer as its receipt states it: of the whole body, or of a stream's bytes before the event
  * with `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; anything
  * after it would be unsigned.
- * @throws MalformedEvidence when the stream continues after its end mark, or within the event with `service`
+ * @throws MalformedEvidence when the stream continues after its end mark or within the event with `service`, or that
+ *   event tells more of the answer than the signed ones
  */
 export async function responseDigest(body: Bytes): Promise<string> {
   const end = startOfServiceEvent(body)
@@ -20,12 +23,22 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   const text = latin1.decode(body)
   if (!/^(?:data:|:|event:|id:|retry:|\r?\n)/.test(text)) return undefined
   let start = 0
+  const before: unknown[] = []
   for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
-    if (carriesService(event)) {
+    const json = jsonOf(event)
+    const data = parse(json)
+    if (carriesService(data)) {
       if (!LAST_EVENT.test(event)) {
         throw new MalformedEvidence(
           'answer',
           'its last event has more lines than the router writes there',
+        )
+      }
+      // Strictly: where a member is repeated, readers disagree on which one counts.
+      if (tellsMore(parseStrictJson(json, 'answer'), before)) {
+        throw new MalformedEvidence(
+          'answer',
+          'its last event, which no receipt is about, tells more than the events before it',
         )
       }
       if (AFTER_LAST.test(text.slice(start + event.length))) return start
@@ -34,6 +47,7 @@ function startOfServiceEvent(body: Bytes): number | undefined {
         'it goes on after its last event, which no receipt is about',
       )
     }
+    before.push(data)
     start += event.length
   }
   return undefined
@@ -48,13 +62,21 @@ const LAST_EVENT = /^(?:event: ?[^\r\n]*\r?\n)?data: ?[^\r\n]*\r?\n(?:\r?\n)?$/
 /** The end mark of chat completions. */
 const AFTER_LAST = /^\s*(?:data: \[DONE\]\s*)?$/
 
-function carriesService(event: string): boolean {
+function carriesService(data: unknown): boolean {
+  return typeof data === 'object' && data !== null && 'service' in data
+}
+
+/** The text of the JSON object in an event; empty where it has none. */
+function jsonOf(event: string): string {
   const data = /^data: ?(.*?)\r?\n/m.exec(event)?.[1]
-  if (data?.startsWith('{') !== true) return false
+  return data?.startsWith('{') === true ? data : ''
+}
+
+function parse(json: string): unknown {
+  if (json === '') return undefined
   try {
-    const chunk: unknown = JSON.parse(data)
-    return typeof chunk === 'object' && chunk !== null && 'service' in chunk
+    return JSON.parse(json)
   } catch {
-    return false
+    return undefined
   }
 }

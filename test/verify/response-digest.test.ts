@@ -52,6 +52,42 @@ describe('the digest of an answer', () => {
   )
 
   test.each([
+    ['text', { choices: [{ index: 0, delta: { content: ' not' }, finish_reason: 'stop' }] }],
+    ['a call of a tool', { choices: [{ delta: { tool_calls: [{ index: 0 }] } }] }],
+    ['a whole message', { choices: [{ delta: {}, message: { content: 'no' } }] }],
+    ['choices of another form', { choices: { 0: { delta: { content: 'no' } } } }],
+    ['a piece of a message', { type: 'content_block_delta', index: 0, delta: { text: 'no' } }],
+    ['more at the end of a message', { type: 'message_stop', delta: { text: 'no' } }],
+    ['a piece of a response', { type: 'response.output_text.delta', delta: 'no' }],
+    ['another output', { type: 'response.completed', response: { output: [{ text: 'no' }] } }],
+    ['no output', { type: 'response.incomplete', response: { output: [] } }],
+  ])('is none where the last event tells %s, which was not told before', async (_what, told) => {
+    const item = { type: 'response.output_item.done', item: { text: 'yes' } }
+    const last = JSON.stringify({ ...told, service: { receipt_id: 'b' } })
+    const stream = events(DELTA, `data: ${JSON.stringify(item)}`, `data: ${last}`)
+    await expect(responseDigest(utf8(stream))).rejects.toThrow(
+      'malformed answer: its last event, which no receipt is about, tells more than the events before it',
+    )
+  })
+
+  test('is none where a member stands twice in the last event, because readers disagree on it', async () => {
+    const last = 'data: {"choices":[{"delta":{"content":"no"}}],"choices":[],"service":{}}'
+    await expect(responseDigest(utf8(events(DELTA, last)))).rejects.toThrow(
+      'malformed answer: duplicate member name',
+    )
+  })
+
+  test('covers a stream whose last event repeats the items that were told to be finished', async () => {
+    const items = [{ text: 'é \ud800' }, { id: 2, name: 'call' }]
+    const told = items.map((item) => ({ type: 'response.output_item.done', item }))
+    const response = { output: items, status: 'completed' }
+    const end = { type: 'response.completed', response, service: { receipt_id: 'b' } }
+    const before = events(...told.map((one) => `data: ${JSON.stringify(one)}`))
+    const stream = before + events(`data: ${JSON.stringify(end)}`)
+    expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(before))
+  })
+
+  test.each([
     ['with its name', `event: message_stop\n${LAST}\n\n`],
     ['in lines that end as in HTTP', `event: message_stop\r\n${LAST}\r\n\r\n`],
     ['without the blank line after it', `${LAST}\n`],

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
+import { sha256Hex } from '../../../src/protocol/digest.ts'
+import { responseDigest } from '../../../src/verify/response-digest.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { NOTHING_WRITTEN } from '../../../src/worker/stream/encoder.ts'
 import { runAtOnce } from '../../../src/worker/json/steps.ts'
@@ -30,6 +32,20 @@ function sent({ format }: ReadableDoor, reads: readonly Uint8Array[], options = 
 function comparable({ calls, ...texts }: Reading): Reading {
   return { ...texts, calls: calls.map((call) => ({ ...call, arguments: call.arguments || '{}' })) }
 }
+
+describe.each(Object.entries(DOORS))('%s', (_, door) => {
+  test.each(goldenStreams())(
+    '$provider: $name ($file) has a last event that a verifier accepts',
+    async (golden) => {
+      const whole = sent(door, [providerBytes(golden)], { ...OPTIONS, ...golden.options })
+      const events = whole.split(/(?<=\n\n)/)
+      const end = events.findIndex((event) => event.includes(JSON.stringify(SERVICE)))
+      const signed = end === -1 ? whole : events.slice(0, end).join('')
+      expect(end === -1).toBe('broken' in golden.outcome)
+      expect(await responseDigest(utf8(whole))).toBe(await sha256Hex(signed))
+    },
+  )
+})
 
 describe.each(OTHERS)('%s', (_, door) => {
   describe.each(goldenStreams())('$provider: $name ($file)', (golden) => {
