@@ -1,16 +1,8 @@
 import { createHash } from 'node:crypto'
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import { replaceFile } from '../../client/node/replace-file.ts'
 import { ConnectError } from './connect-error.ts'
 
 /** The original content of a settings file, so that it can be restored byte for byte. */
@@ -24,11 +16,13 @@ const recordSchema = z.strictObject({
 /** The settings file of one tool, and the record of its original content. */
 export class SettingsFile {
   readonly path: string
+  readonly #tool: string
   readonly #record: string
 
   /** @param recordsDir where records are kept; private to the user */
   constructor(tool: string, path: string, recordsDir: string) {
     this.path = path
+    this.#tool = tool
     this.#record = join(recordsDir, `${tool}.json`)
   }
 
@@ -52,10 +46,9 @@ export class SettingsFile {
       original_b64: original?.toString('base64') ?? null,
       written_sha256: sha256(Buffer.from(after)),
     }
-    const mode = original === undefined ? 0o600 : statSync(this.path).mode & 0o777
-    writeSafely(this.#record, `${JSON.stringify(record)}\n`, 0o600)
+    writePrivate(this.#record, `${JSON.stringify(record)}\n`)
     try {
-      writeSafely(this.path, after, mode)
+      writePrivate(this.path, after)
     } catch (cause) {
       rmSync(this.#record)
       throw new ConnectError(`${this.path} cannot be written, and was not changed`, { cause })
@@ -64,7 +57,7 @@ export class SettingsFile {
 
   /** @throws ConnectError when nothing was connected, or where the file was changed since */
   restore(force: boolean): void {
-    if (!this.connected) throw new ConnectError('it is not connected')
+    if (!this.connected) throw new ConnectError(`${this.#tool} is not connected`)
     const record = recordSchema.parse(JSON.parse(readFileSync(this.#record, 'utf8')))
     const current = existsSync(record.path) ? readFileSync(record.path) : Buffer.alloc(0)
     if (!force && sha256(current) !== record.written_sha256) {
@@ -73,21 +66,15 @@ export class SettingsFile {
       )
     }
     if (record.original_b64 === null) rmSync(record.path, { force: true })
-    else {
-      const mode = existsSync(record.path) ? statSync(record.path).mode & 0o777 : 0o600
-      writeSafely(record.path, Buffer.from(record.original_b64, 'base64'), mode)
-    }
+    else writePrivate(record.path, Buffer.from(record.original_b64, 'base64'))
     rmSync(this.#record)
   }
 }
 
-/** Replaces the file atomically; where it is a link, the file that it leads to. */
-function writeSafely(path: string, content: string | Buffer, mode: number): void {
+/** Replaces the file, or makes it for its owner alone, with the directories that are missing. */
+function writePrivate(path: string, content: string | Buffer): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const target = existsSync(path) ? realpathSync(path) : path
-  const draft = `${target}.${process.pid}`
-  writeFileSync(draft, content, { mode })
-  renameSync(draft, target)
+  replaceFile(path, content, 0o600)
 }
 
 function sha256(bytes: Buffer): string {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { replaceFile } from '../../client/node/replace-file.ts'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { describePublicKey, importSigningKey } from '../../enclave/release/signing-key.ts'
@@ -54,15 +55,11 @@ export async function writeDocument(path: string, text: string): Promise<void> {
     await writeFile(path, text)
     return
   }
-  const target = found === undefined ? path : await realpath(path)
-  const draft = `${target}.${process.pid}`
   try {
-    await writeFile(draft, text, { mode: found === undefined ? 0o644 : found.mode & 0o777 })
-    await rename(draft, target)
+    replaceFile(path, text, 0o644)
   } catch (error) {
-    await rm(draft, { force: true })
     if (!isFixed(error)) throw error
-    await writeFile(target, text)
+    await writeFile(path, text)
   }
 }
 

@@ -1,5 +1,6 @@
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { replaceFile } from '../../client/node/replace-file.ts'
 import { InputError } from '../verify/input-error.ts'
 
 /**
@@ -50,10 +51,8 @@ export class LedgerPositions {
     if (position < before) return before
     if (position > before) {
       this.#positions.set(host, position)
-      const draft = `${this.#path}.${process.pid}`
       const text = JSON.stringify(Object.fromEntries(this.#positions), null, 2)
-      await writeFile(draft, `${text}\n`, { mode: 0o600 })
-      await rename(draft, this.#path)
+      replaceFile(this.#path, `${text}\n`, 0o600)
     }
     return undefined
   }

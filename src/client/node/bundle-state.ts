@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { hex32 } from '../../protocol/hex-schema.ts'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -7,6 +7,7 @@ import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import { ClientError } from '../errors.ts'
 import type { BundleState, StoredBundle } from '../options.ts'
 import { withFileLock } from './file-lock.ts'
+import { replaceFile } from './replace-file.ts'
 
 /**
  * The last accepted bundle of each release root, stored between runs: without it an attacker could present an older
@@ -70,9 +71,7 @@ async function storeNewer(path: string, { root, ...kept }: StoredBundle): Promis
   const stored = state[root]
   if (stored !== undefined && stored.version > kept.version) return
   const text = JSON.stringify({ ...state, [root]: kept }, null, 2)
-  const draft = `${path}.${process.pid}`
-  await writeFile(draft, `${text}\n`, { mode: 0o600 })
-  await rename(draft, path)
+  replaceFile(path, `${text}\n`, 0o600)
 }
 
 async function readState(path: string): Promise<State> {

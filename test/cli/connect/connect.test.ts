@@ -126,6 +126,13 @@ describe('connect and disconnect', () => {
     })
   })
 
+  test('says of which tool there is nothing to undo', async () => {
+    await expect(cmr('disconnect', 'claude')).rejects.toMatchObject({
+      code: 1,
+      stderr: 'error: claude is not connected\n',
+    })
+  })
+
   test('does not overwrite later changes, unless it is told to', async () => {
     put('.claude/settings.json', JSON_SETTINGS)
     await cmr('connect', 'claude', '--yes')
