@@ -6,7 +6,7 @@ import { startLinkServer, type LinkServer } from '../enclave/link-server/server.
 import { readBody } from '../enclave/read-body.ts'
 import type { LinkServerPlan } from '../protocol/boot.ts'
 import { callHeadSchema, MAX_MESSAGE_BODY_BYTES, WAITING_PATH } from '../protocol/link-messages.ts'
-import { WaitingAnswers } from './waiting-answers.ts'
+import { LargeAnswers } from './large-answers.ts'
 
 /** What a call is answered with. */
 export interface LedgerReply {
@@ -36,7 +36,7 @@ export function startLedgerServer(
   { process, maxBodyBytes, handshakeMs }: LedgerServerOptions,
   answer: AnswerCall,
 ): Promise<LinkServer> {
-  const waiting = new WaitingAnswers(process)
+  const waiting = new LargeAnswers(process)
   return startLinkServer(
     link,
     (request, response) => void answerRequest({ request, response, maxBodyBytes, waiting, answer }),
@@ -51,7 +51,7 @@ interface HttpCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly maxBodyBytes: number
-  readonly waiting: WaitingAnswers
+  readonly waiting: LargeAnswers
   readonly answer: AnswerCall
 }
 
@@ -76,7 +76,7 @@ async function replyTo(
 
 interface MessageTerms {
   readonly caller: MessageCaller
-  readonly waiting: WaitingAnswers
+  readonly waiting: LargeAnswers
   readonly answer: AnswerCall
 }
 

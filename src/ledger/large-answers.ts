@@ -2,7 +2,7 @@
 const WAIT_MS = 10_000
 
 /** Answers to messages that are larger than a message may be, until the worker fetches them. */
-export class WaitingAnswers {
+export class LargeAnswers {
   readonly #process: string
   #count = 0
   readonly #waiting = new Map<
