@@ -35,6 +35,13 @@ const usageSchema = z.object({
 
 const NONE = { alerts: [], faults: [] }
 
+/** The links to views of which a part is to the right of the window. */
+function tabsOutOfView(): (string | null)[] {
+  return [...document.querySelectorAll('.views a')]
+    .filter((link) => link.getBoundingClientRect().right > innerWidth)
+    .map(({ textContent }) => textContent)
+}
+
 let stack: Stack
 
 beforeAll(async () => {
@@ -184,6 +191,19 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     }
   })
 
+  test('a long name is wrapped, so that plan and balance stay in view', async () => {
+    const made = await fetch(`${stack.local.base_url}/admin/customers`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${stack.local.admin_token}` },
+      body: JSON.stringify({ name: 'x'.repeat(120), billing: 'postpaid' }),
+    })
+    expect(made.status).toBe(200)
+    await goTo('Customers', 'Customers')
+    await page.getByRole('link', { name: 'x'.repeat(120) }).waitFor()
+    const table = page.locator('.panel .scroll')
+    expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0)
+  })
+
   test('a customer has balance, keys and spend, and leads from a key to a receipt', async () => {
     const { data } = usageSchema.parse(await (await stack.fetch('/v1/usage')).json())
     await goTo('Customers', 'Customers')
@@ -298,6 +318,8 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
         const alerts = await page.getByRole('alert').allInnerTexts()
         // oxlint-disable-next-line no-await-in-loop
         expect({ name, alerts, faults: await faultsOf(page) }).toEqual({ name, ...NONE })
+        // oxlint-disable-next-line no-await-in-loop
+        expect(await page.evaluate(tabsOutOfView)).toEqual([])
       }
     },
     120_000,
@@ -326,6 +348,14 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
       401,
       { error: { code: 'session_ended' } },
     ])
+  })
+
+  test('a session that is over is called that, not a wrong token', async () => {
+    await signIn()
+    await context.clearCookies()
+    await page.getByRole('link', { name: 'Routes', exact: true }).click()
+    await page.getByText('Your session has ended. Sign in again.').waitFor()
+    await page.getByLabel('Admin token').waitFor()
   })
 
   test('requests go to the router alone, and no policy is violated', () => {

@@ -122,7 +122,7 @@ function SignedIn({ api, deps, session, ended }: SignedInProps) {
         <p class="who">
           <span>
             <strong>{session.name}</strong> may {SCOPES[session.scope] ?? session.scope}; the
-            session ends {ago(session.expires_at, now)}
+            session ends <time>{ago(session.expires_at, now)}</time>
           </span>
           <button type="button" class="plain" onClick={() => void signOut()}>
             Sign out

@@ -60,7 +60,7 @@ export const keyName = (prefix: string): string => `…${prefix.split('_').at(-1
 
 const keyColumns = (now: number): readonly Column<Key>[] => [
   ['Key', ({ key_prefix: prefix }) => <samp title={prefix}>{keyName(prefix)}</samp>],
-  ['Name', ({ name }) => name],
+  ['Name', ({ name }) => name, 'long'],
   ['Spent', ({ spent_eur: spent }) => euros(spent), 'number'],
   [
     'Limit',

@@ -29,6 +29,7 @@ const columnsAt = (now: number): readonly Column<Customer>[] => [
   [
     'Name',
     ({ id, name }) => <a href={`#/customers/${id}`}>{name === '' ? 'without a name' : name}</a>,
+    'long',
   ],
   ['Id', ({ id }) => <samp>{id}</samp>],
   ['State', (customer) => <Word text={stateOf(customer)} />],

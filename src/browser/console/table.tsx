@@ -36,7 +36,7 @@ export function Table<Row>({ caption, rows, columns, empty, keyOf }: TableProps<
             <tr key={keyOf(row)}>
               {columns.map(([head, cell, kind], index) =>
                 index === 0 ? (
-                  <th key={head} scope="row">
+                  <th key={head} scope="row" data-kind={kind}>
                     {cell(row)}
                   </th>
                 ) : (

@@ -28,7 +28,7 @@ export function useData<Schema extends z.ZodType>(
       (data) => current && setKnown({ data, problem: '', path }),
       (error: unknown) => {
         if (!current) return
-        if (error instanceof ApiFailure && error.status === 401) ended(error.message)
+        if (error instanceof ApiFailure && error.status === 401) ended(SESSION_OVER)
         const problem = error instanceof ApiFailure ? error.message : 'The page has a fault.'
         setKnown((before) => ({
           data: before.path === path ? before.data : undefined,
@@ -43,5 +43,8 @@ export function useData<Schema extends z.ZodType>(
   }, [api, path, schema, look, ended])
   return known.path === path ? known : NOTHING
 }
+
+/** The router says that the token is wrong, of which a signed-in reader knows nothing. */
+const SESSION_OVER = 'Your session has ended. Sign in again.'
 
 const NOTHING = { data: undefined, problem: '' }
