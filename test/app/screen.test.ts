@@ -31,6 +31,12 @@ describe('the welcome screen', () => {
     expect(stack.output()).toContain(stack.local.api_key)
   })
 
+  test('names the console, and where its token is', () => {
+    expect(stack.output()).toContain(
+      `console   ${stack.local.base_url}/console  (sign in with admin_token of local.json)`,
+    )
+  })
+
   test('has a line for each part that is up', () => {
     for (const [name, pid] of Object.entries(stack.local.pids)) {
       expect(stack.output()).toMatch(new RegExp(`${name} +up: port \\d+, pid ${pid}\\n`))

@@ -19,6 +19,7 @@ export function screen(facts: ScreenFacts): string {
     address   ${baseUrl}
     TLS       ${tlsBaseUrl}  (its key is named in ${baseUrl}/attestation)
     API key   ${apiKey}
+    console   ${baseUrl}/console  (sign in with admin_token of local.json)
     state     ${stateDir}  (local.json, log/)
 
   Ask it something:
