@@ -354,8 +354,10 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     await signIn()
     await context.clearCookies()
     await page.getByRole('link', { name: 'Routes', exact: true }).click()
-    await page.getByText('Your session has ended. Sign in again.').waitFor()
     await page.getByLabel('Admin token').waitFor()
+    expect(await page.getByRole('status').innerText()).toBe(
+      'Your session has ended. Sign in again.',
+    )
   })
 
   test('requests go to the router alone, and no policy is violated', () => {
