@@ -16,13 +16,7 @@ import { KeptAnswers } from './settle/kept-answers.ts'
 import { LostAdmissions } from './settle/lost-admissions.ts'
 import type { StorageParts } from './storage-parts.ts'
 import { StorageUnavailable } from './storage/database.ts'
-import { JoinWindow } from './stream/join-window.ts'
-
-/**
- * How many chunks of direct streams a second are written. One that JavaScript reads and writes costs a worker about 80 us, of
- * which writing is nearly a half.
- */
-export const CHUNKS_PER_SECOND = 3_000
+import { openDirectWindow } from './stream/direct-window.ts'
 
 /** Settling needs a signature and a commit. */
 const SETTLEMENTS = {
@@ -84,7 +78,7 @@ export class RequestContexts {
       carriedCalls: new CarriedCalls(host.link, host.now),
       coalesceSettlements: createCoalescer(host, SETTLEMENTS),
       evidence: new Evidence(host.link),
-      joinWindow: new JoinWindow(host.now, CHUNKS_PER_SECOND),
+      joinWindow: openDirectWindow(host.now),
       keptAnswers: new KeptAnswers(host.now),
       lostAdmissions: new LostAdmissions({ ...host, pause }),
       shared: this.#shared,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../src/enclave/egress/chunk-joiner.ts'
-import { CHUNKS_PER_SECOND } from '../../src/worker/request-contexts.ts'
-import { JoinWindow } from '../../src/worker/stream/join-window.ts'
+import { openDirectWindow } from '../../src/worker/stream/direct-window.ts'
 import { FRAME_MS, MIN_WINDOW_MS, STREAMS } from './crowd.ts'
 
 /**
@@ -11,7 +10,7 @@ import { FRAME_MS, MIN_WINDOW_MS, STREAMS } from './crowd.ts'
 describe('the crowd beside the trials', () => {
   it('is so large that the worker joins what each stream sends in that time', () => {
     let now = 1_000
-    const window = new JoinWindow(() => now, CHUNKS_PER_SECOND)
+    const window = openDirectWindow(() => now)
     for (let stream = 0; stream < STREAMS; stream += 1) window.enter({ arrivedAt: now })
     // The longest silence of each of them.
     now += FRAME_MS

@@ -1,4 +1,9 @@
-import { isWithin, JoinWindow, type WindowStream } from '../../worker/stream/join-window.ts'
+import {
+  isWithin,
+  JoinWindow,
+  lengthened,
+  type WindowStream,
+} from '../../worker/stream/join-window.ts'
 import { AnswerOpening } from './answer-opening.ts'
 
 /**
@@ -8,9 +13,8 @@ import { AnswerOpening } from './answer-opening.ts'
  */
 const CHUNKS_PER_SECOND = 6_000
 
-/** Up to this long a window is so many times longer: nobody notices that, and fewer chunks cost less. */
-const SHORT_WINDOW_MS = 25
-const SHORT_WINDOW_FACTOR = 2.3
+/** With 64 streams some frames that come every 20 ms leave in pairs. */
+const lengthen = lengthened(2.3, 25)
 
 /** Most bytes that one stream holds back. */
 const MAX_HELD_BYTES = 64 * 1024
@@ -90,7 +94,7 @@ export class ChunkJoiner {
   constructor(deps: JoinerDeps) {
     const { now, every = everyMs, soon = setImmediate, chunksPerSecond = CHUNKS_PER_SECOND } = deps
     this.#deps = { now, every, soon }
-    this.#window = new JoinWindow(now, chunksPerSecond, lengthened)
+    this.#window = new JoinWindow(now, chunksPerSecond, lengthen)
   }
 
   /** Adds a stream; `send` is called with its bytes, in order. */
@@ -235,10 +239,6 @@ export class ChunkJoiner {
     stream.heldBytes = 0
     this.#holding.delete(stream)
   }
-}
-
-function lengthened(ms: number): number {
-  return Math.max(ms, Math.min(SHORT_WINDOW_MS, ms * SHORT_WINDOW_FACTOR))
 }
 
 function isFarFrom(ms: number, other: number): boolean {

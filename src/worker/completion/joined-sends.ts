@@ -15,8 +15,8 @@ const NOTHING_TO_AWAIT: Promise<void> = Promise.resolve()
 
 /**
  * Joins the events of one stream while many are relayed. They leave at once if the stream has sent nothing for a window; else
- * they wait for the first chunk that is read after it, and at most for a second window. A timer that fires costs as much as a
- * write, and while chunks come steadily none fires.
+ * they wait for the first chunk that is read after it, and at most for a second window. A timer that fires costs about as much as
+ * a read, and while chunks come steadily none fires: each ends with what it was for.
  */
 export class JoinedSends {
   readonly #client: Pick<ClientEnd, 'send'>

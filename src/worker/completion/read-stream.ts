@@ -1,4 +1,5 @@
 import { concatBytes, utf8, type Bytes } from '../../protocol/bytes.ts'
+import type { After } from '../batching/deadline-timer.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { lostConnection } from '../provider/call.ts'
@@ -36,6 +37,8 @@ export interface RelayRules {
   readonly last: LastEvents
   /** How long events may wait for those that follow. */
   readonly window: JoinWindow
+  /** Measures that time, by a timer that ends once it is stopped: nearly all of them are. */
+  readonly after: After
 }
 
 /** The opening events held back until the commit point, ready for the client. */
@@ -103,7 +106,7 @@ async function relay(
   carried: CarriedCall,
 ): Promise<StreamEnd> {
   const { clock, reader, stream, digest, rules } = read
-  const sends = new JoinedSends(client, rules.window, (ms, passed) => clock.after(ms, passed))
+  const sends = new JoinedSends(client, rules.window, rules.after)
   clock.enter(rules.idleMs)
   // As with all that follows, the time that the client takes is not the provider's.
   clock.pauseTimeout()

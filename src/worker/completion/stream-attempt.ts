@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../protocol/digest.ts'
+import { after } from '../batching/deadline-timer.ts'
 import { callDeps } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, streamOf, type OrderedChunks } from '../provider/call.ts'
@@ -69,7 +70,7 @@ export function streamAttempt(
         }
         const stream = answerStream(admitted, head, last)
         onAccepted({ attempt, produced: async () => stream })
-        const rules = { idleMs: timeouts.idle_ms, last, window: context.joinWindow }
+        const rules = { idleMs: timeouts.idle_ms, last, window: context.joinWindow, after }
         return readToCommit(streamOf(reply), stream, clock, rules)
       }
       const source = await commit()

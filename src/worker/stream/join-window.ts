@@ -21,6 +21,11 @@ export type WindowShape = (ms: number) => number
 
 const asItIs: WindowShape = (ms) => ms
 
+/** Makes short windows `factor` times as long, but no longer than `upToMs`: nobody notices that, and fewer chunks cost less. */
+export function lengthened(factor: number, upToMs: number): WindowShape {
+  return (ms) => Math.max(ms, Math.min(upToMs, ms * factor))
+}
+
 /**
  * The time in which each stream that a program relays may write one chunk: as long as all active ones take for one each. It
  * is zero while there are few (docs/performance-findings.md, "Chunks that are joined").

@@ -70,6 +70,17 @@ test('nothing waits for longer than a quarter of a second', async () => {
   expect(sent).toEqual(['a', 'b'])
 })
 
+test('once what waited has been sent, no timer is left to fire for nothing', async () => {
+  const { sends, sent } = opened(20)
+  await sends.send(utf8('a'))
+  await sends.send(utf8('b'))
+  expect(vi.getTimerCount()).toBe(1)
+  await pass(20)
+  await sends.send(utf8('c'))
+  expect(sent).toEqual(['a', 'bc'])
+  expect(vi.getTimerCount()).toBe(0)
+})
+
 test('what must not wait is sent with all that waits, in order', async () => {
   const { sends, sent } = opened(20)
   await sends.send(utf8('a'))

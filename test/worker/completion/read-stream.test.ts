@@ -39,7 +39,8 @@ function withoutMemory(...pieces: string[]) {
     last,
   )
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
-  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(Date.now, 3_000) }
+  const { after } = manualTime()
+  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(Date.now, 3_000), after }
   return { clock, committed: readToCommit(body, stream, clock, rules) }
 }
 
@@ -123,7 +124,7 @@ async function committedStream(
   const reading = { id: OPTIONS.id, includeReasoning: true }
   const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
   clock.enter(FIRST_DELTA_MS)
-  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(now, 3_000) }
+  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(now, 3_000), after }
   return { clock, source: await readToCommit(body, stream, clock, rules) }
 }
 
@@ -248,7 +249,12 @@ async function joinedRelay() {
   const clock = new AttemptClock(new Budget(time.now), time.now, time.after)
   const window = new JoinWindow(time.now, 10)
   provider.enqueue(utf8(chunk('one')))
-  const source = await readToCommit(body, stream, clock, { idleMs: IDLE_MS, last, window })
+  const source = await readToCommit(body, stream, clock, {
+    idleMs: IDLE_MS,
+    last,
+    window,
+    after: time.after,
+  })
   const writes: string[] = []
   const client = clientThat((events) => void writes.push(contentsOf(events)))
   const relayed = source.relayTo(client, new AbortController().signal, carriedCall())
