@@ -94,6 +94,16 @@ export class Wire {
   /** Body bytes; resolves when the socket wants more. */
   async sendSlowly(data: string | Uint8Array): Promise<void> {
     this.send(data)
+    await this.#drained()
+  }
+
+  /** Bytes as they are; resolves when the socket wants more. */
+  async rawSlowly(bytes: string | Uint8Array): Promise<void> {
+    this.raw(bytes)
+    await this.#drained()
+  }
+
+  async #drained(): Promise<void> {
     const socket = this.#socket
     if (!socket.writableNeedDrain || socket.destroyed) return
     const { promise, resolve } = Promise.withResolvers<void>()

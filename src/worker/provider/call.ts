@@ -7,6 +7,7 @@ import {
   EGRESS_REQUIRE_HEADER,
 } from '../../protocol/link.ts'
 import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
+import { declaredLength } from '../http/declared-length.ts'
 import type { Link } from '../link/link.ts'
 import type { AnswerHeaders, LinkAnswer } from '../link/link-answer.ts'
 import type { AttemptClock } from './attempt-clock.ts'
@@ -49,7 +50,7 @@ export interface ProviderReply {
   readonly chunksWritten: boolean
   /** Whether the answer arrived compressed; the body is the decompressed content. */
   readonly decoded: boolean
-  /** The answer's Content-Length, where it is present and is the length of the body. */
+  /** The answer's Content-Length, where it is certain to be the length of the body. */
   readonly declaredBytes: number | undefined
   /** The evidence that the connection was pinned to; null for a provider without attestation. */
   readonly evidenceSha256: string | null
@@ -109,7 +110,7 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
     chunksWritten: pinned && response.headers.has(EGRESS_CHUNKS_HEADER),
     decoded,
     // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
-    declaredBytes: decoded ? undefined : lengthOf(response.headers),
+    declaredBytes: decoded ? undefined : declaredLength(response.headers),
     evidenceSha256: pinned ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
 }
@@ -122,11 +123,6 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
   const { body, status } = response
   if (body === null) throw new AttemptFailure({ kind: 'unclassified', status })
   return body
-}
-
-function lengthOf(headers: AnswerHeaders): number | undefined {
-  const declared = headers.get('content-length')
-  return declared === null ? undefined : Number(declared)
 }
 
 function requestInit(call: ProviderCall): RequestInit {

@@ -2,6 +2,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import type { After } from '../batching/deadline-timer.ts'
 import { releaseReader, refusalByHeaders } from '../http/body.ts'
 import { BodyClock, type BodyTimes } from '../http/body-clock.ts'
+import { declaredLength } from '../http/declared-length.ts'
 import { ApiError } from '../http/errors.ts'
 
 /** Maximum size of a file, bytes. */
@@ -27,8 +28,7 @@ export const tooLarge = () =>
 export function checkUploadHeaders(headers: Headers): { readonly room: number } {
   const refusal = contentTypeRefusal(headers) ?? refusalByHeaders(headers, BODY_BYTES, tooLarge)
   if (refusal) throw refusal
-  const declared = headers.get('content-length')
-  return { room: (declared === null ? BODY_BYTES : Number(declared)) + 1 }
+  return { room: (declaredLength(headers) ?? BODY_BYTES) + 1 }
 }
 
 /** Type and parameters of a media type (RFC 9110 section 8.3.1), as far as a form needs them. */

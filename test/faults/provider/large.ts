@@ -28,6 +28,19 @@ function longLine(bytes: number): Script {
   }
 }
 
+/** A sound answer after so many spaces, in chunks, under a declared length of 5 bytes. */
+function belyingItsLength(spaces: number): Script {
+  return async ({ wire }) => {
+    const coding = 'content-length: 5\r\ntransfer-encoding: chunked'
+    wire.raw(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${coding}\r\n\r\n`)
+    const space = `${MIB.toString(16)}\r\n${' '.repeat(MIB)}\r\n`
+    for (let left = spaces; left > 0 && !wire.over; left -= MIB) await wire.rawSlowly(space)
+    const answer = JSON.stringify(completion())
+    wire.raw(`${answer.length.toString(16)}\r\n${answer}\r\n0\r\n\r\n`)
+    wire.close()
+  }
+}
+
 /** Answers about as large as are taken, and larger. */
 export const LARGE_CASES: readonly ProviderCase[] = [
   {
@@ -42,6 +55,12 @@ export const LARGE_CASES: readonly ProviderCase[] = [
     failures: [16],
     script: longLine(17 * MIB),
     stream: UNCLASSIFIED,
+    whole: UNCLASSIFIED,
+  },
+  {
+    name: 'a body of 17 MiB that declares 5 bytes',
+    failures: [16],
+    script: belyingItsLength(17 * MIB),
     whole: UNCLASSIFIED,
   },
   {

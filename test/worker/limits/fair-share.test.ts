@@ -33,6 +33,14 @@ describe('what is shared', () => {
     expect(share.taken).toBeLessThan(1_000)
   })
 
+  test('is not given for an amount that is no number', () => {
+    const share = new FairShare(10)
+    expect(share.take('a', Number.NaN)).toBe('full')
+    expect(share.take('a', 10)).toBe('taken')
+    expect(share.take('b', 1)).toBe('full')
+    expect(share.taken).toBe(10)
+  })
+
   test('is never more than there is, and comes back', () => {
     const share = new FairShare(10)
     expect(share.take('a', 11)).toBe('full')

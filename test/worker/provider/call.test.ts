@@ -90,6 +90,18 @@ describe('a call through the daemon', () => {
   })
 })
 
+describe('the declared length of an answer', () => {
+  it.each([
+    ['5', {}, 5],
+    ['5, 5', {}, undefined],
+    ['5', { 'transfer-encoding': 'chunked' }, undefined],
+    ['5', { 'content-encoding': 'gzip' }, undefined],
+  ])('%s with %o is %s', async (length, more, declared) => {
+    const headers = { 'content-length': length, ...more }
+    expect((await call({}, new Response('01234', { headers }))).declaredBytes).toBe(declared)
+  })
+})
+
 describe('a direct call', () => {
   it('is not made where evidence is required, because none is verified', async () => {
     let asked = 0
