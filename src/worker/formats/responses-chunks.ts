@@ -33,6 +33,7 @@ export class ResponsesChunks implements ChunkWriter {
   readonly #events = new SequencedEvents()
   readonly #held: HeldText
   #item: OutputItem | undefined
+  #lastStatus: 'completed' | 'incomplete' = 'completed'
   /** The constant part of the open item's text events; serialised once for each item. */
   #textStart = ''
 
@@ -46,7 +47,7 @@ export class ResponsesChunks implements ChunkWriter {
         if (!hasWaited) this.#held.addPiece(text, logprobs)
         this.#piece(text, logprobs)
       },
-      end: () => this.#end('completed'),
+      end: (isLast: boolean) => this.#end(isLast ? this.#lastStatus : 'completed'),
     }
     this.#blocks = new Blocks(sink, (text, logprobs) => this.#held.addPiece(text, logprobs))
   }
@@ -72,7 +73,7 @@ export class ResponsesChunks implements ChunkWriter {
 
   finish(end: AnswerEnd): string {
     return this.#events.during(() => {
-      if (incompleteReason(end) !== undefined) this.#end('incomplete')
+      if (incompleteReason(end) !== undefined) this.#lastStatus = 'incomplete'
       this.#blocks.finish()
     })
   }

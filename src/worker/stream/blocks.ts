@@ -12,7 +12,8 @@ export interface BlockSink {
   start(head: BlockHead): void
   /** @param hasWaited whether the piece was held behind a call until the end */
   piece(text: string, logprobs: Logprobs | null, hasWaited: boolean): void
-  end(): void
+  /** @param isLast whether no block follows: only that one can be cut off where an answer ends too early */
+  end(isLast: boolean): void
 }
 
 type TextKind = 'reasoning' | 'text' | 'refusal'
@@ -69,11 +70,12 @@ export class Blocks {
 
   /** Ends the open block and emits those that wait. */
   finish(): void {
-    this.#close()
+    const last = this.#waiting.at(-1)
+    this.#close(last === undefined)
     for (const block of this.#waiting) {
       this.#sink.start(block)
       for (const { text, logprobs } of printed(block)) this.#sink.piece(text, logprobs, true)
-      this.#sink.end()
+      this.#sink.end(block === last)
     }
     this.#waiting = []
   }
@@ -125,13 +127,13 @@ export class Blocks {
     this.#sink.start(block)
   }
 
-  #close(): void {
+  #close(isLast = false): void {
     if (this.#open === undefined) return
     if (typeof this.#open === 'object' && !this.#announced) {
       this.#announce(this.#open)
       this.#sink.piece(NO_ARGUMENTS, null, false)
     }
-    this.#sink.end()
+    this.#sink.end(isLast)
     this.#open = undefined
   }
 }

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { MessagesChunks } from '../../../src/worker/formats/messages-chunks.ts'
 import { ResponsesChunks } from '../../../src/worker/formats/responses-chunks.ts'
@@ -100,4 +100,25 @@ it('of a message, too: each block whose start was counted has been started', () 
   ])
   expect(error.reason).toBe('no_memory')
   expect(text.split('event: content_block_start')).toHaveLength(writer.tail.blocks + 1)
+})
+
+describe('of an answer that ended too early', () => {
+  const call = (index: number, args: string) => ({
+    tool_calls: [{ index, id: `c${index}`, function: { name: 'f', arguments: args } }],
+  })
+
+  it.each([
+    ['a text', [{ content: 'a' }], ['incomplete']],
+    ['a call', [{ content: 'a' }, call(0, '{"x":')], ['completed', 'incomplete']],
+    ['a call without arguments yet', [call(0, '')], ['incomplete']],
+    ['a call after another', [call(0, '{}'), call(1, '{"x":')], ['completed', 'incomplete']],
+    ['a text after a call', [call(0, '{}'), { content: 'a' }], ['completed', 'incomplete']],
+  ])('only the last item is incomplete: %s', (_, deltas, statuses) => {
+    const chunks = new AnswerChunks({ id: 'a', includeReasoning: true }, responses(noMemory))
+    for (const delta of deltas)
+      chunks.push(utf8(`data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`))
+    chunks.push(utf8('data: {"choices":[{"delta":{},"finish_reason":"length"}]}\n\n'))
+    chunks.finish()
+    expect(chunks.tail.output).toMatchObject(statuses.map((status) => ({ status })))
+  })
 })
