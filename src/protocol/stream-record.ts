@@ -15,7 +15,12 @@ export const MAX_AHEAD_BYTES = 256 * 1024
 /** The format of the client's stream, by the endpoint that was asked, and what its chunks depend on. */
 const chunkFormatSchema = z.discriminatedUnion('door', [
   z.strictObject({ door: z.literal('chat') }),
-  z.strictObject({ door: z.literal('messages'), prompt_estimate: count }),
+  z.strictObject({
+    door: z.literal('messages'),
+    prompt_estimate: count,
+    /** Those of the request. */
+    stop_sequences: z.array(z.string()),
+  }),
   z.strictObject({
     door: z.literal('responses'),
     encrypted_content: z.boolean(),

@@ -51,7 +51,7 @@ export const DOORS: Readonly<Record<string, ReadableDoor>> = {
     readWhole: readResponse,
   },
   messages: {
-    format: messagesFormat(7),
+    format: messagesFormat({ promptEstimate: 7, stopSequences: ['END', '"ü"'] }),
     readStream: readMessageEvents,
     readWhole: ({ content }) => readBlocks(content),
   },

@@ -37,8 +37,8 @@ function writerOpener(
 ): OrderedChunks['openWriter'] {
   if (format.door === 'chat') return () => chatChunks(head)
   if (format.door === 'messages') {
-    const { prompt_estimate: promptEstimate } = format
-    return (takeMemory) => new MessagesChunks(head, { promptEstimate, takeMemory })
+    const { prompt_estimate: promptEstimate, stop_sequences: stopSequences } = format
+    return (takeMemory) => new MessagesChunks(head, { promptEstimate, stopSequences, takeMemory })
   }
   const given = parseResponsesAhead(Buffer.from(ahead).toString('utf8'))
   if (given === undefined) {

@@ -2,6 +2,7 @@ import { utf8 } from '../../protocol/bytes.ts'
 import { JsonCursor } from '../json/scan.ts'
 import type { BlockHead } from '../stream/blocks.ts'
 import { EventText } from '../stream/event-text.ts'
+import type { AnswerEnd } from '../stream/encoder.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 
 /** Stop reasons by finish reason; an unknown one counts as `end_turn`. */
@@ -16,11 +17,30 @@ const STOP_REASONS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** The stop reason of an answer. Some providers report `stop` where they call tools. */
-export function stopReason(
-  finishReason: string,
+/** Why an answer stopped, as a message says it. */
+export interface MessageStop {
+  readonly stop_reason: string
+  readonly stop_sequence: string | null
+}
+
+/**
+ * Why an answer stopped. A text that the provider names counts where it is one of the request's stop sequences: providers use the
+ * same member for words of their own.
+ */
+export function messageStop(
+  { finishReason, stopSequence }: Pick<AnswerEnd, 'finishReason' | 'stopSequence'>,
   contains: { tool: boolean; refusal: boolean },
-): string {
+  asked: readonly string[],
+): MessageStop {
+  const stop_reason = stopReason(finishReason, contains)
+  const met = stopSequence !== undefined && asked.includes(stopSequence)
+  return met && (stop_reason === 'end_turn' || stop_reason === 'stop_sequence')
+    ? { stop_reason: 'stop_sequence', stop_sequence: stopSequence }
+    : { stop_reason, stop_sequence: null }
+}
+
+/** Some providers report `stop` where they call tools. */
+function stopReason(finishReason: string, contains: { tool: boolean; refusal: boolean }): string {
   const known = STOP_REASONS.get(finishReason)
   if (known !== undefined) return known
   if (contains.refusal) return 'refusal'
@@ -66,7 +86,7 @@ export interface MessageState {
   readonly id: string
   readonly model: string
   readonly content: readonly object[]
-  readonly stop: string | null
+  readonly stop: MessageStop | null
   readonly usage: UsageReport | undefined
 }
 
@@ -78,8 +98,7 @@ export function messageJson({ id, model, content, stop, usage }: MessageState): 
     role: 'assistant',
     model,
     content,
-    stop_reason: stop,
-    stop_sequence: null,
+    ...(stop ?? { stop_reason: null, stop_sequence: null }),
     usage: messageUsage(usage),
   }
 }

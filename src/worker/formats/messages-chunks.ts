@@ -6,12 +6,14 @@ import type { AnswerEnd, ChunkWriter } from '../stream/encoder.ts'
 import type { TakeMemory } from '../stream/event-framer.ts'
 import { EventText } from '../stream/event-text.ts'
 import { HeldText } from './held-text.ts'
-import { blockEnd, blockJson, messageJson, messageUsage, stopReason } from './message-json.ts'
+import { blockEnd, blockJson, messageJson, messageStop, messageUsage } from './message-json.ts'
 
 /** What the chunks of a message depend on. */
 export interface MessagesChunksOptions {
   /** The router's own estimate of the prompt, shown until the provider's count is known. */
   readonly promptEstimate: number
+  /** Those of the request. */
+  readonly stopSequences: readonly string[]
   /** Takes memory for text that waits for its block; without it only its length is limited. */
   readonly takeMemory?: TakeMemory | undefined
 }
@@ -20,6 +22,7 @@ export interface MessagesChunksOptions {
 export class MessagesChunks implements ChunkWriter {
   readonly #head: AnswerHead
   readonly #promptEstimate: number
+  readonly #stopSequences: readonly string[]
   readonly #blocks: Blocks
   readonly #contains = { tool: false, refusal: false }
   #index = -1
@@ -28,9 +31,11 @@ export class MessagesChunks implements ChunkWriter {
   /** The constant part of the open block's text events; serialised once for each block. */
   #textStart = ''
 
-  constructor(head: AnswerHead, { promptEstimate, takeMemory }: MessagesChunksOptions) {
+  constructor(head: AnswerHead, options: MessagesChunksOptions) {
+    const { promptEstimate, stopSequences, takeMemory } = options
     this.#head = head
     this.#promptEstimate = promptEstimate
+    this.#stopSequences = stopSequences
     const held = new HeldText(takeMemory)
     const sink = {
       start: (block: BlockHead) => this.#start(block),
@@ -61,11 +66,11 @@ export class MessagesChunks implements ChunkWriter {
     return this.#events.during(() => this.#blocks.take(delta))
   }
 
-  finish({ finishReason, usage }: AnswerEnd): string {
+  finish(end: AnswerEnd): string {
     return this.#events.during(() => {
       this.#blocks.finish()
-      const delta = { stop_reason: stopReason(finishReason, this.#contains), stop_sequence: null }
-      this.#events.add('message_delta', { delta, usage: messageUsage(usage) })
+      const delta = messageStop(end, this.#contains, this.#stopSequences)
+      this.#events.add('message_delta', { delta, usage: messageUsage(end.usage) })
     })
   }
 

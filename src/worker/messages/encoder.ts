@@ -1,5 +1,5 @@
-import type { AnswerFormat, LastEvents } from '../completion/format.ts'
-import { blockEnd, blockJson, messageJson, stopReason } from '../formats/message-json.ts'
+import type { AnswerFormat, LastEvents, OrderedFormat } from '../completion/format.ts'
+import { blockEnd, blockJson, messageJson, messageStop } from '../formats/message-json.ts'
 import { MessagesChunks } from '../formats/messages-chunks.ts'
 import { anthropicErrorBody, anthropicStreamError } from '../http/anthropic-errors.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
@@ -8,15 +8,38 @@ import { EventText } from '../stream/event-text.ts'
 import { choiceDelta, type ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 
-/** How the answers of `/v1/messages` are written; `promptEstimate` is the router's own, shown until the provider has counted. */
-export function messagesFormat(promptEstimate: number): AnswerFormat {
+/** The most that the stop sequences of a request may take in the header that orders its chunks from the daemon, characters. */
+const MAX_ORDERED_CHARACTERS = 2_048
+
+/** The parts of a request that its answer depends on. */
+export interface AnswerOptions {
+  /** The router's own, shown until the provider has counted. */
+  readonly promptEstimate: number
+  readonly stopSequences: readonly string[]
+}
+
+/** How the answers of `/v1/messages` are written. */
+export function messagesFormat({ promptEstimate, stopSequences }: AnswerOptions): AnswerFormat {
   return {
     idPrefix: 'msg_',
-    chunkWriter: (head, takeMemory) => new MessagesChunks(head, { promptEstimate, takeMemory }),
-    chunkFormat: () => ({ format: { door: 'messages', prompt_estimate: promptEstimate } }),
+    chunkWriter: (head, takeMemory) =>
+      new MessagesChunks(head, { promptEstimate, stopSequences, takeMemory }),
+    chunkFormat: () => orderedFormat(promptEstimate, stopSequences),
     lastEvents: () => LAST_EVENTS,
-    wholeBody: messageBody,
+    wholeBody: (answer, head, usage, service) =>
+      messageBody(answer, head, usage, service, stopSequences),
   }
+}
+
+/** Undefined where the stop sequences are too long for a header; the daemon then writes no chunks. */
+function orderedFormat(
+  prompt_estimate: number,
+  stopSequences: readonly string[],
+): OrderedFormat | undefined {
+  const stop_sequences = [...stopSequences]
+  const printed = encodeURIComponent(JSON.stringify(stop_sequences))
+  if (printed.length > MAX_ORDERED_CHARACTERS) return undefined
+  return { format: { door: 'messages', prompt_estimate, stop_sequences } }
 }
 
 const LAST_EVENTS: LastEvents = {
@@ -45,6 +68,7 @@ function messageBody(
   { id, model }: AnswerHead,
   usage: UsageReport | undefined,
   service: object,
+  stopSequences: readonly string[],
 ): object {
   if (choice === undefined) throw new Error('internal error: an answer without a choice')
   const written: { readonly head: BlockHead; text: string }[] = []
@@ -58,9 +82,9 @@ function messageBody(
   })
   blocks.take(choiceDelta(choice))
   blocks.finish()
-  const { finishReason, refusal, toolCalls } = choice
+  const { refusal, toolCalls } = choice
   const contains = { tool: toolCalls.length > 0, refusal: refusal !== undefined }
-  const stop = stopReason(finishReason, contains)
+  const stop = messageStop(choice, contains, stopSequences)
   const json = written.map(({ head, text }) => blockJson(head, text))
   return { ...messageJson({ id, model, content: json, stop, usage }), service }
 }

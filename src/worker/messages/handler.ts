@@ -7,7 +7,8 @@ import { parseMessagesRequest } from './request.ts'
 export const createMessage = serveCompletions({
   endpoint: '/v1/messages',
   decode: (body) => {
-    const { chat, dropped } = parseMessagesRequest(body)
-    return { chat, dropped, format: messagesFormat(estimatePromptTokens(chat)) }
+    const { chat, dropped, stopSequences } = parseMessagesRequest(body)
+    const promptEstimate = estimatePromptTokens(chat)
+    return { chat, dropped, format: messagesFormat({ promptEstimate, stopSequences }) }
   },
 })

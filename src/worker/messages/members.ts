@@ -13,7 +13,10 @@ export const MESSAGES_MEMBERS: readonly MemberRule[] = [
   mapped('temperature', '`temperature`'),
   mapped('top_p', '`top_p`'),
   mapped('top_k', '`top_k`'),
-  mapped('stop_sequences', '`stop`'),
+  mapped(
+    'stop_sequences',
+    '`stop`; the answer names the one that ended it where the provider says so (`stop_reason` of vLLM, `matched_stop` of SGLang), else its `stop_reason` is `end_turn`',
+  ),
   mapped('tools', '`tools`; those with a type of their own are tools of the vendor and dropped'),
   mapped('tool_choice', '`tool_choice` and `parallel_tool_calls`'),
   mapped(

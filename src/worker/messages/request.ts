@@ -16,6 +16,7 @@ import { readTools } from './tools.ts'
 export interface MessagesRequest {
   readonly chat: ChatRequest
   readonly dropped: readonly string[]
+  readonly stopSequences: readonly string[]
 }
 
 const stopSequences = new CheckedMember('stop_sequences', listOf(isText), 'a list of strings')
@@ -56,6 +57,7 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
     ...responseFormat(config?.format ?? outputFormat.optional(mapped['output_format'])),
   }
   return {
+    stopSequences: stop,
     chat: {
       ...parseChatRequest(utf8(JSON.stringify(chat))),
       constraints: attestationOfBody(bytes, body),

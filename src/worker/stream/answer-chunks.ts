@@ -59,6 +59,11 @@ export class AnswerChunks {
     return this.#provider.finishReason
   }
 
+  /** The text that ended the answer, where the provider named it. */
+  get stopSequence(): string | undefined {
+    return this.#provider.stopSequence
+  }
+
   /** The provider's counts so far. */
   get tally(): UsageTally {
     return this.#provider.tally

@@ -5,6 +5,8 @@ import type { UsageReport } from './usage-tally.ts'
 /** How an answer ended. */
 export interface AnswerEnd {
   readonly finishReason: string
+  /** The text that ended it, in the provider's words; undefined where it named none, or only the last event is still to come. */
+  readonly stopSequence?: string | undefined
   /** Undefined where neither the provider nor the router has counts. */
   readonly usage: UsageReport | undefined
 }

@@ -12,7 +12,9 @@ export function producedTextBytes(message: unknown): number {
   const { content, refusal, reasoning, reasoning_content: olderReasoning } = message
   // Where reasoning has two names, one is a copy of the other.
   const reasoningBytes = Math.max(textBytes(reasoning), textBytes(olderReasoning))
-  const calls = [message['function_call'], ...listOf(message['tool_calls']).map(functionOf)]
+  // Beside a list of calls, one in the older form is a copy.
+  const listed = listOf(message['tool_calls'])
+  const calls = listed.length > 0 ? listed.map(functionOf) : [message['function_call']]
   return (
     textBytes(content) +
     textBytes(refusal) +

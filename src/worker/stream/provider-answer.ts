@@ -9,7 +9,8 @@ import { producedTextBytes } from './produced-text.ts'
 import { refuseProviderError } from './provider-error.ts'
 import { readResponseId } from './response-id.ts'
 import type { ReadOptions } from './provider-stream.ts'
-import { readToolCalls, type ToolCall } from './tool-calls.ts'
+import { readStopSequence } from './stop-sequence.ts'
+import { finishReasonOfCalls, readToolCalls, type ToolCall } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
 
 /** A provider's whole answer in the internal format. */
@@ -29,6 +30,8 @@ export interface AnswerChoice {
   readonly toolCalls: readonly ToolCall[]
   readonly logprobs: Logprobs | null
   readonly finishReason: string
+  /** The text that ended it, where the provider named it. */
+  readonly stopSequence?: string | undefined
 }
 
 /**
@@ -68,16 +71,18 @@ function* readChoice(
   if (message === undefined) throw new BrokenStream('malformed')
   const { index } = choice
   const { content, reasoning, refusal } = readMessageText(message)
+  const { toolCalls, hasSingleCall } = readToolCalls(message, options.id)
   const stripped = reasoning !== undefined && !options.includeReasoning
   return {
     index: typeof index === 'number' && Number.isSafeInteger(index) ? index : position,
     reasoning: stripped ? undefined : reasoning,
     content,
     refusal,
-    toolCalls: readToolCalls(message['tool_calls'], options.id),
+    toolCalls,
     // Log probabilities contain the tokens, including those of hidden reasoning.
     logprobs: stripped ? null : yield* readLogprobs(choice['logprobs']),
-    finishReason,
+    finishReason: finishReasonOfCalls(finishReason, hasSingleCall),
+    stopSequence: readStopSequence(choice),
   }
 }
 

@@ -11,8 +11,9 @@ import { readMessageText, utf8Length } from './message-text.ts'
 import { producedTextBytes } from './produced-text.ts'
 import { readErrorEvent, refuseProviderError } from './provider-error.ts'
 import { readResponseId } from './response-id.ts'
+import { readStopSequence } from './stop-sequence.ts'
 import { TextFrames } from './text-frames.ts'
-import { ToolFragments } from './tool-calls.ts'
+import { finishReasonOfCalls, hasCalls, ToolFragments } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
 
 /** Events above this are checked for the number of their values before they are parsed, characters. */
@@ -63,6 +64,7 @@ export class ProviderStream {
   #committed = false
   #openingFrames = 0
   #finishReason: string | undefined
+  #stopSequence: string | undefined
   #severalChoices = false
   #terminated = false
   #done = false
@@ -100,6 +102,11 @@ export class ProviderStream {
 
   get finishReason(): string | undefined {
     return this.#finishReason
+  }
+
+  /** The text that ended the answer, where the provider named it. */
+  get stopSequence(): string | undefined {
+    return this.#stopSequence
   }
 
   /** The first `id` in the provider's answer. */
@@ -182,14 +189,15 @@ export class ProviderStream {
     const reason = readFinishReason(choice['finish_reason'])
     const onlyText = this.#takeDelta(optionalObject(choice['delta']) ?? {}, choice['logprobs'])
     if (reason === undefined) return onlyText
-    this.#finishReason = reason
+    this.#finishReason = finishReasonOfCalls(reason, this.#tools.hasSingleCall)
+    this.#stopSequence = readStopSequence(choice)
     this.#commit()
     return undefined
   }
 
   #takeDelta(delta: JsonObject, rawLogprobs: unknown): string | undefined {
     const { content, reasoning, refusal } = readMessageText(delta)
-    const toolCalls = this.#tools.rebuild(delta['tool_calls'])
+    const toolCalls = this.#tools.rebuild(delta)
     if (content || reasoning || refusal || toolCalls.length > 0) this.#commit()
     const stripped = reasoning !== undefined && !this.#includeReasoning
     // Log probabilities contain the tokens, so they are hidden with their reasoning.
@@ -204,8 +212,8 @@ export class ProviderStream {
       toolCalls,
       logprobs,
     })
-    if (reasoning || refusal || logprobs !== null || delta['tool_calls']) return undefined
-    return content
+    const isOnlyText = !reasoning && !refusal && logprobs === null && !hasCalls(delta)
+    return isOnlyText ? content : undefined
   }
 
   #commit(): void {

@@ -47,9 +47,13 @@ export function countedAnswer(counted: CountedAnswer, last: LastEvent): Streamed
 
 /** How an answer ended; `billed` are the counts to show, without it the provider's. */
 export function answerEnd(
-  { finishReason, tally }: Pick<CountedAnswer, 'finishReason' | 'tally'>,
+  {
+    finishReason,
+    stopSequence,
+    tally,
+  }: Pick<CountedAnswer, 'finishReason' | 'tally'> & Pick<AnswerEnd, 'stopSequence'>,
   billed: TokenUsage | undefined,
 ): AnswerEnd {
   if (finishReason === undefined) throw new Error('internal error: no finish reason')
-  return { finishReason, usage: tally.report(billed) }
+  return { finishReason, stopSequence, usage: tally.report(billed) }
 }

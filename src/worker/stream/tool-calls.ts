@@ -29,6 +29,31 @@ const MAX_INDEX = 9_999
 /** Characters of ids and names of one stream that are remembered; each call counts 64 more. */
 const MAX_REMEMBERED = 16 * 1024 * 1024
 
+/**
+ * The calls in a delta or a message. `function_call` is the form that preceded `tool_calls`, with one call at most; some servers
+ * still answer in it. Beside a list it is a copy.
+ */
+interface GivenCalls {
+  readonly form: 'list' | 'single'
+  readonly calls: readonly JsonObject[]
+}
+
+function givenCalls({ tool_calls: list, function_call: single }: JsonObject): GivenCalls {
+  const calls = optionalObjects(list)
+  if (calls.length > 0 || !isJsonObject(single)) return { form: 'list', calls }
+  return { form: 'single', calls: [{ index: 0, function: single }] }
+}
+
+/** Whether a delta may hold calls, in either form. */
+export function hasCalls({ tool_calls: list, function_call: single }: JsonObject): boolean {
+  return Boolean(list) || Boolean(single)
+}
+
+/** The finish reason that belongs to calls as they are passed on. */
+export function finishReasonOfCalls(reason: string, hasSingleCall: boolean): string {
+  return hasSingleCall && reason === 'function_call' ? 'tool_calls' : reason
+}
+
 interface Slot {
   readonly index: number
   readonly providerId: string | undefined
@@ -47,6 +72,8 @@ export class ToolFragments {
   #nextIndex = 0
   #latest: Slot | undefined
   #remembered = 0
+  /** In which form the calls of this stream come; what comes in the other one is a copy. */
+  #form: GivenCalls['form'] | undefined
 
   /** `responseId` generates the ids of calls that have none. */
   constructor(responseId: string) {
@@ -57,8 +84,17 @@ export class ToolFragments {
    * The fragments of one delta, without what was already sent.
    * @throws BrokenStream `malformed` when a fragment is malformed, or when there are too many calls
    */
-  rebuild(toolCalls: unknown): readonly ToolFragment[] {
-    return optionalObjects(toolCalls).flatMap((fragment) => this.#rebuildOne(fragment) ?? [])
+  rebuild(delta: JsonObject): readonly ToolFragment[] {
+    const { form, calls } = givenCalls(delta)
+    if (this.#form !== undefined && this.#form !== form) return []
+    const fragments = calls.flatMap((fragment) => this.#rebuildOne(fragment) ?? [])
+    if (fragments.length > 0) this.#form = form
+    return fragments
+  }
+
+  /** Whether there was a call in the form that preceded tool calls. */
+  get hasSingleCall(): boolean {
+    return this.#form === 'single'
   }
 
   #rebuildOne(fragment: JsonObject): ToolFragment | undefined {
@@ -119,21 +155,30 @@ export class ToolFragments {
   }
 }
 
+/** The calls of a whole message. */
+export interface MessageCalls {
+  readonly toolCalls: readonly ToolCall[]
+  /** Whether it is a call in the form that preceded tool calls. */
+  readonly hasSingleCall: boolean
+}
+
 /**
- * The tool calls of a whole message.
+ * Reads the calls of a whole message.
  * @throws BrokenStream `malformed` when a call has no name, because no client could run it
  */
-export function readToolCalls(toolCalls: unknown, responseId: string): readonly ToolCall[] {
-  return optionalObjects(toolCalls).map((call, index) => {
+export function readToolCalls(message: JsonObject, responseId: string): MessageCalls {
+  const { form, calls } = givenCalls(message)
+  const isSingle = form === 'single'
+  const toolCalls = calls.flatMap((call, index): ToolCall[] => {
     const called = optionalObject(call['function']) ?? {}
     const name = optionalString(called['name']) ?? ''
+    const text = argumentsText(called['arguments'])
+    if (isSingle && name === '' && !text) return []
     if (name === '') throw new BrokenStream('malformed')
-    return {
-      id: optionalString(call['id']) || generatedId(responseId, index),
-      type: 'function',
-      function: { name, arguments: argumentsText(called['arguments']) ?? '{}' },
-    }
+    const id = optionalString(call['id']) || generatedId(responseId, index)
+    return [{ id, type: 'function', function: { name, arguments: text ?? '{}' } }]
   })
+  return { toolCalls, hasSingleCall: isSingle && toolCalls.length > 0 }
 }
 
 /** Arguments as JSON text: a string is kept, an object that a server did not serialise is serialised. */

@@ -91,7 +91,7 @@ it('of a delta that runs out of memory, the events that were written before are 
 })
 
 it('of a message, too: each block whose start was counted has been started', () => {
-  const writer = new MessagesChunks(OPTIONS, { promptEstimate: 1, ...HELD })
+  const writer = new MessagesChunks(OPTIONS, { promptEstimate: 1, stopSequences: [], ...HELD })
   const call = { index: 0, id: 'c', function: { name: 'f', arguments: '{' } }
   const waiting = { index: 1, id: 'd', function: { name: 'g', arguments: LONG } }
   const { text, error } = written(writer, [

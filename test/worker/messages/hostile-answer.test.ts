@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
 import { printInParts } from '../../../src/worker/json/print-in-parts.ts'
 import { runAtOnce } from '../../../src/worker/json/steps.ts'
-import { stopReason } from '../../../src/worker/formats/message-json.ts'
+import { messageStop } from '../../../src/worker/formats/message-json.ts'
 import { incompleteReason } from '../../../src/worker/formats/response-json.ts'
 import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
@@ -22,7 +22,12 @@ function messageOfCall(args: string) {
   }
   const answer = { choices: [choice], tally: new UsageTally(), providerResponseId: undefined }
   const head = { id: 'msg_1', created: 1, model: 'm' }
-  const body = messagesFormat(7).wholeBody(answer, head, undefined, {})
+  const body = messagesFormat({ promptEstimate: 7, stopSequences: [] }).wholeBody(
+    answer,
+    head,
+    undefined,
+    {},
+  )
   return JSON.parse(fromUtf8(runAtOnce(printInParts(body))))
 }
 
@@ -40,7 +45,8 @@ describe('arguments of a call', () => {
 test.each(['constructor', '__proto__', 'toString'])(
   'the finish reason %s, a name that every object has, is one like any unknown one',
   (finishReason) => {
-    expect(stopReason(finishReason, { tool: false, refusal: false })).toBe('end_turn')
+    const stop = messageStop({ finishReason }, { tool: false, refusal: false }, [finishReason])
+    expect(stop).toEqual({ stop_reason: 'end_turn', stop_sequence: null })
     expect(incompleteReason({ finishReason })).toBeUndefined()
   },
 )

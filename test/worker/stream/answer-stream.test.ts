@@ -159,6 +159,24 @@ describe('a fault', () => {
   })
 })
 
+describe('a call in the form that preceded tool calls', () => {
+  const called = { name: 'f', arguments: '{}' }
+  const older = event({ delta: { function_call: called } })
+  const newer = event({ delta: { tool_calls: [{ index: 0, id: 'c', function: called }] } })
+  const end = event({ delta: {}, finish_reason: 'function_call' })
+
+  test.each([
+    ['before it', [newer, older], 'function_call'],
+    ['after it', [older, newer], 'tool_calls'],
+  ])('is passed on once where a copy of it comes %s', (_, calls, reason) => {
+    const stream = createChatStream(OPTIONS)
+    const text = [...calls, end].map((one) => fromUtf8(stream.push(utf8(one)))).join('')
+    const fragments = chunksOf(text + fromUtf8(stream.close({}))).flatMap(({ choices }) => choices)
+    expect(JSON.stringify(fragments).match(/"arguments":"\{\}"/g)).toHaveLength(1)
+    expect(stream.finishReason).toBe(reason)
+  })
+})
+
 describe('the end', () => {
   test.each(['eos', 'end_turn', 'stop_sequence', 'max_tokens', 'function_call'])(
     'the finish reason %s, which no client knows, passes as it is',

@@ -182,6 +182,45 @@ describe('members of an answer', () => {
     })
   })
 
+  describe('a call in the form that preceded tool calls', () => {
+    const called = { name: 'f', arguments: '{"a":1}' }
+
+    test('is a tool call, and the finish reason says so', () => {
+      const older = answer({ function_call: called }, { finish_reason: 'function_call' })
+      const [choice] = JSON.parse(rebuild(older).json({})).choices
+      expect(choice.finish_reason).toBe('tool_calls')
+      expect(choice.message).toEqual({
+        role: 'assistant',
+        content: null,
+        refusal: null,
+        tool_calls: [{ id: `call_${OPTIONS.id}_0`, type: 'function', function: called }],
+      })
+    })
+
+    test('counts once where it stands beside its copy among the tool calls', () => {
+      const tool_calls = [{ id: 'c', function: called }]
+      const completion = rebuild(answer({ tool_calls, function_call: called }))
+      expect(JSON.parse(completion.json({})).choices[0].message.tool_calls).toHaveLength(1)
+      expect(completion.uncountedTextBytes).toBe(called.arguments.length)
+    })
+
+    test.each([{}, { name: '', arguments: '' }, { name: null, arguments: null }, 'auto', []])(
+      'that calls nothing is none: %j',
+      (nothing) => {
+        expect(messageOf(answer({ content: 'a', function_call: nothing }))).toEqual({
+          role: 'assistant',
+          content: 'a',
+          refusal: null,
+        })
+      },
+    )
+
+    test('without a name is malformed', () => {
+      const nameless = answer({ function_call: { arguments: '{"a":1}' } })
+      expect(() => rebuild(nameless)).toThrow('malformed')
+    })
+  })
+
   test('a refusal passes', () => {
     expect(messageOf(answer({ content: null, refusal: 'No.' }))).toMatchObject({ refusal: 'No.' })
   })
