@@ -25,6 +25,11 @@ describe('the digest of an answer', () => {
     expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(stream))
   })
 
+  test('covers a whole text that only quotes an event with service', async () => {
+    const text = `Of the stream I read:\n\n${LAST}\n\n`
+    expect(await responseDigest(utf8(text))).toBe(await sha256Hex(text))
+  })
+
   test('is none where the answer goes on after its last event, which is not signed', async () => {
     const forged = [events(LAST, DELTA, 'data: [DONE]'), events(LAST, 'data: [DONE]', DELTA)]
     for (const rest of forged) {

@@ -117,8 +117,10 @@ describe('guest and platform', () => {
   test('a migration agent fails, allowed or present', async () => {
     const allowed = await verifySynthetic({ fields: { policy: 0x70000 } })
     expectOnly(allowed, 'migration_disabled', 'the policy allows a migration agent')
-    const present = await verifySynthetic({ fields: { reportIdMa: new Uint8Array(32) } })
-    expectOnly(present, 'migration_disabled', 'the guest has a migration agent')
+    for (const reportIdMa of [new Uint8Array(32), new Uint8Array(32).fill(0xff).with(31, 0xfe)]) {
+      const present = await verifySynthetic({ fields: { reportIdMa } })
+      expectOnly(present, 'migration_disabled', 'the guest has a migration agent')
+    }
   })
 
   test('policy bit 17 must be one', async () => {

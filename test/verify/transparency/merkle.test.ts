@@ -45,6 +45,18 @@ describe('a Merkle tree', () => {
     )
   })
 
+  it.each([
+    [-1, 1],
+    [1, 1],
+    [2, 1],
+    [0, 0],
+  ])('has no entry %i where its size is %i, whatever the proof', (index, size) => {
+    const leaf = hashLeaf(utf8('entry 0'))
+    for (const proof of [[], [leaf]]) {
+      expect(faultOf(() => rootFromInclusion(leaf, index, size, proof))).toBe('not_included')
+    }
+  })
+
   it('proves every entry of a random tree, and no other entry in its place', async () => {
     await fc.assert(
       fc.asyncProperty(sizes, fc.nat(), async (size, pick) => {

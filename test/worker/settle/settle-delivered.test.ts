@@ -63,3 +63,16 @@ test('a storage that is away is no reason to keep anything: it is asked again la
   await expect(run()).rejects.toThrow(new StorageUnavailable('away'))
   expect([events, await listQuarantined(db, 10)]).toEqual([[], []])
 })
+
+test('a storage that is away while it settles, and answers again at once, has nothing to keep either', async () => {
+  const { db, events, run } = await delivered((ledger) => ({
+    batch: (statements) =>
+      statements.some(({ sql }) => sql.includes('INSERT INTO usage'))
+        ? Promise.reject(new StorageUnavailable('away'))
+        : ledger.batch(statements),
+  }))
+  await expect(run()).rejects.toThrow(new StorageUnavailable('away'))
+  expect([events, await listQuarantined(db, 10)]).toEqual([[], []])
+  const { reserved, open } = await readLedgerTotals(db)
+  expect({ reserved, open }).toEqual({ reserved: 80n, open: 1 })
+})
