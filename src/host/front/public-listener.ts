@@ -13,12 +13,6 @@ export interface ListenerDeps {
   readonly unread: () => void
 }
 
-/** A connection that has sent bytes and waits for a worker. */
-interface Waiting {
-  readonly connection: ClientConnection
-  readonly first: Buffer
-}
-
 /** The pause before waiting connections are offered to a worker again after it refused one. */
 const RETRY_DELAY_MS = 100
 
@@ -30,7 +24,10 @@ export class PublicListener {
   readonly #tools: ListenerDeps
   readonly #secure: boolean
   readonly #server: Server
-  readonly #waiting = new Set<Waiting>()
+  /** Connections that wait for a worker, with the bytes they have sent. */
+  readonly #waiting = new Map<ClientConnection, Buffer>()
+  /** One for all of them: each of many would offer all of them, and make further ones. */
+  #retry: NodeJS.Timeout | undefined
   #port: number | undefined
 
   /** @param secure whether clients speak TLS on it */
@@ -74,17 +71,19 @@ export class PublicListener {
       socket.destroy()
       return
     }
-    socket.once('close', () => table.remove(connection))
-    connection.onFirstBytes((first) => this.#offer({ connection, first }))
+    socket.once('close', () => {
+      table.remove(connection)
+      this.#waiting.delete(connection)
+    })
+    connection.onFirstBytes((first) => this.#offer(connection, first))
   }
 
-  #offer(waiting: Waiting): void {
-    if (this.#port === undefined) this.#wait(waiting)
-    else this.#relay(waiting, this.#port)
+  #offer(connection: ClientConnection, first: Buffer): void {
+    if (this.#port === undefined) this.#waiting.set(connection, first)
+    else this.#relay(connection, first, this.#port)
   }
 
-  #relay(waiting: Waiting, port: number): void {
-    const { connection, first } = waiting
+  #relay(connection: ClientConnection, first: Buffer, port: number): void {
     const { table, sourceAddress, unread } = this.#tools
     if (!table.move(connection, this.#secure ? 'handshaking' : 'established')) {
       connection.socket.resetAndDestroy()
@@ -100,21 +99,18 @@ export class PublicListener {
       refused: () => {
         // The worker has just died; `relayTo` will name the port of its replacement.
         table.move(connection, 'held')
-        this.#wait(waiting)
-        setTimeout(() => this.#retryOffer(), RETRY_DELAY_MS)
+        this.#waiting.set(connection, first)
+        this.#retry ??= setTimeout(() => this.#retryOffer(), RETRY_DELAY_MS)
       },
     })
   }
 
-  #wait(waiting: Waiting): void {
-    this.#waiting.add(waiting)
-    waiting.connection.socket.once('close', () => this.#waiting.delete(waiting))
-  }
-
   #retryOffer(): void {
+    clearTimeout(this.#retry)
+    this.#retry = undefined
     const all = [...this.#waiting]
     this.#waiting.clear()
-    for (const waiting of all) this.#offer(waiting)
+    for (const [connection, first] of all) this.#offer(connection, first)
   }
 }
 
