@@ -45,18 +45,25 @@ export function admitInMemory(
     accounts.reserve(account, requestId, { keyPrefix, amount, ...times, surelyNew, stored: false })
     countRequest(accounts, account, key, entry)
   }
-  return {
-    ...termsOf(account, key),
+  return factsOf(found, {
     admitted: enters || isKnown,
-    secretEndsAt,
-    isRepeat: false,
     overLimit: !enters && overLimit,
     openRequests: enters ? 0 : openRequestsOf(account, key.keyPrefix, now),
-  }
+  })
+}
+
+interface FoundKey {
+  readonly account: Account
+  readonly key: AccountKey
+  /** When the secret stops being valid, ms; null: it is the key's current one. */
+  readonly secretEndsAt: number | null
 }
 
 /** Finds a key that exists, by its current secret or a former one. */
-export function findInMemory(accounts: Accounts, { customerId, keyPrefix, keyHash }: LedgerKey) {
+export function findInMemory(
+  accounts: Accounts,
+  { customerId, keyPrefix, keyHash }: LedgerKey,
+): FoundKey | undefined {
   const account = accounts.find(customerId)
   const key = account && accounts.keyOf(account, keyPrefix)
   if (account === undefined || key === undefined || key.deleted) return undefined
@@ -65,9 +72,9 @@ export function findInMemory(accounts: Accounts, { customerId, keyPrefix, keyHas
   return secretEndsAt === undefined ? undefined : { account, key, secretEndsAt }
 }
 
-function termsOf(account: Account, key: AccountKey) {
-  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = key
-  const { windowStartedAt, windowRequests, windowTokens } = key
+type Decision = Pick<AdmissionFacts, 'admitted' | 'overLimit' | 'openRequests'>
+
+function factsOf({ account, key, secretEndsAt }: FoundKey, decision: Decision): AdmissionFacts {
   return {
     customerName: account.name,
     keyName: key.name,
@@ -75,14 +82,19 @@ function termsOf(account: Account, key: AccountKey) {
     receiptRetentionDays: account.receiptRetentionDays,
     suspended: account.suspended,
     expiresAt: key.expiresAt,
+    secretEndsAt,
     models: key.models,
     minAttestation: key.minAttestation,
-    requestsPerMinute,
-    tokensPerMinute,
-    concurrentRequests,
-    windowStartedAt,
-    windowRequests,
-    windowTokens,
+    requestsPerMinute: key.requestsPerMinute,
+    tokensPerMinute: key.tokensPerMinute,
+    concurrentRequests: key.concurrentRequests,
+    windowStartedAt: key.windowStartedAt,
+    windowRequests: key.windowRequests,
+    windowTokens: key.windowTokens,
+    admitted: decision.admitted,
+    isRepeat: false,
+    overLimit: decision.overLimit,
+    openRequests: decision.openRequests,
   }
 }
 
