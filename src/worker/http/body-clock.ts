@@ -1,3 +1,4 @@
+import { keepShape } from '../../protocol/keep-shape.ts'
 import { after, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
 import { ApiError } from './errors.ts'
 
@@ -41,6 +42,10 @@ export class BodyClock {
     this.#after = callAfter
     this.#stallMs = times.stallMs ?? Number.POSITIVE_INFINITY
     this.#totalMs = times.totalMs ?? Number.POSITIVE_INFINITY
+  }
+
+  static {
+    keepShape(new BodyClock(() => 0))
   }
 
   /**
