@@ -2,6 +2,7 @@ import type { ConfigProblem } from './config-problem.ts'
 import type { z } from 'zod'
 import { isMistakenMember } from './constraint-names.ts'
 import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
+import { isOwnSecret } from './own-secrets.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
 import { telemetryProblems } from './telemetry-config.ts'
 import { webhookProblems } from './webhook-config.ts'
@@ -39,6 +40,7 @@ const RULES: readonly Rule[] = [
   namesAreNotReserved,
   providersAndRegionsDiffer,
   baseUrlsAreBare,
+  keysAreTheProviders,
   routesNameTheirProvider,
   routesAreUnique,
   modelKeysHaveOneType,
@@ -85,6 +87,15 @@ function baseUrlsAreBare({ providers }: RouterConfig): ConfigProblem[] {
     const bare = !url.username && !url.password && !url.search && !url.hash
     const path = formatPath(['providers', name, 'base_url'])
     return bare ? [] : [{ path, reason: 'must have no user, password, query or fragment' }]
+  })
+}
+
+/** A name pasted by mistake would send the router's own secret to the provider. */
+function keysAreTheProviders({ providers }: RouterConfig): ConfigProblem[] {
+  return Object.entries(providers).flatMap(([name, { api_key_env: variable }]) => {
+    if (variable === undefined || !isOwnSecret(variable)) return []
+    const path = formatPath(['providers', name, 'api_key_env'])
+    return [{ path, reason: `${variable} is a secret of the router's own, not a provider's key` }]
   })
 }
 

@@ -41,6 +41,14 @@ const CASES: readonly (readonly [string, Json, string, string])[] = [
     'service.database_ca',
     'give certificates in PEM form, and nothing else',
   ]),
+  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'DATABASE_URL', 'DATA_DISK_KEY'].map(
+    (variable): (typeof CASES)[number] => [
+      `a secret of the router's own as a provider's key (${variable})`,
+      config({ providers: { nova: { ...NOVA, api_key_env: variable } } }),
+      'providers.nova.api_key_env',
+      `${variable} is a secret of the router's own, not a provider's key`,
+    ],
+  ),
   ['an unknown key', config({ colour: 'red' }), '(the whole file)', 'Unrecognized key: "colour"'],
   [
     'an unknown key deep inside',

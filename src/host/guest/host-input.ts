@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { STORAGE_SECRETS } from '../../protocol/storage-engines.ts'
+import { OWN_SECRETS } from '../../protocol/own-secrets.ts'
 
 /** The host's input was not measured, or does not have the expected form. */
 export class HostInputError extends Error {
@@ -9,9 +9,6 @@ export class HostInputError extends Error {
     this.name = 'HostInputError'
   }
 }
-
-/** Names of the stack's own secrets, besides the keys that the configuration names. */
-const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS]
 
 const secretsSchema = z.record(z.string(), z.string().min(1))
 const configSchema = z.object({
@@ -51,7 +48,7 @@ export function readSecrets(
     throw new HostInputError('the secrets are not a JSON object of texts')
   }
   const wanted = Object.values(config.data.providers).map((provider) => provider.api_key_env)
-  const known = new Set([...OWN_SECRETS, ...wanted])
+  const known = new Set<string | undefined>([...OWN_SECRETS, ...wanted])
   const unknown = Object.keys(secrets.data).find((name) => !known.has(name))
   if (unknown !== undefined) {
     throw new HostInputError('the secrets hold a name that the configuration does not ask for')

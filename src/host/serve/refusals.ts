@@ -2,6 +2,7 @@ import { findStartProblems, HEADER_TEXT } from '../../enclave/config/start-rules
 import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
+import { DATA_DISK_KEY } from '../../protocol/own-secrets.ts'
 import {
   isEmbedded,
   isSelfHostedEngine,
@@ -132,9 +133,6 @@ function databaseTlsProblems({ options, config, storage, secrets }: StartFacts):
   if (options.sealed !== true || (host !== undefined && isLoopbackHost(host))) return []
   return ['service.database_ca: is missing; a guest trusts no database beyond loopback without it']
 }
-
-/** The secret from which the key of the guest's data disk is derived. */
-export const DATA_DISK_KEY = 'DATA_DISK_KEY'
 
 function dataDiskProblems({ options, config, storage, secrets, sealed }: StartFacts): string[] {
   if (!config.service.data_disk) return []

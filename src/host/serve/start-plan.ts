@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import type { Platform } from '../../protocol/boot.ts'
 import { checkConfig } from '../../protocol/config-rules.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
+import { DATA_DISK_KEY, OWN_SECRETS } from '../../protocol/own-secrets.ts'
 import {
   engineOfSecrets,
   isSelfHostedEngine,
@@ -16,7 +17,7 @@ import type { StorageSettings } from '../stack/settings.ts'
 import { StartError } from '../stack/start-error.ts'
 import type { TlsSettings } from './certificates.ts'
 import type { ServeOptions } from './options.ts'
-import { DATA_DISK_KEY, findRefusals } from './refusals.ts'
+import { findRefusals } from './refusals.ts'
 import { readSecrets, type Secrets } from './secrets.ts'
 
 /** Everything a start in production mode needs, checked. */
@@ -40,8 +41,6 @@ export interface Start {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
 
 /** Those that the configuration asks for. */
 function ownSecrets({ service }: RouterConfig): string[] {
