@@ -15,7 +15,6 @@ import {
   newTokenSchema,
   rotationSchema,
 } from './bodies.ts'
-
 import { sessionSchema } from './sessions.ts'
 import { tokenViewSchema } from './tokens.ts'
 

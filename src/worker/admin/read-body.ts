@@ -16,12 +16,13 @@ export const labelSchema = z
   .max(MAX_TEXT)
   .regex(/^\P{Cc}+$/u, 'Give text that is not empty and has no control characters.')
 
+const AMOUNT_EXPECTED = `Give euros as text with at most nine decimals, such as "5.00", up to ${formatNano(MAX_NANO)}.`
+
 /** Euros as decimal text, read as nano-EUR; never negative. */
-export const amountSchema = z.string().transform((text, check) => {
+export const amountSchema = z.string(AMOUNT_EXPECTED).transform((text, check) => {
   const nano = nanoOf(text)
   if (nano !== undefined && nano >= 0n && nano <= MAX_NANO) return nano
-  const message = `Give euros as text with at most nine decimals, such as "5.00", up to ${formatNano(MAX_NANO)}.`
-  check.addIssue({ code: 'custom', message })
+  check.addIssue({ code: 'custom', message: AMOUNT_EXPECTED })
   return z.NEVER
 })
 

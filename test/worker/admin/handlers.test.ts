@@ -150,6 +150,18 @@ describe('the admin interface', () => {
     expect(await refusal(admin.createCustomer, { body })).toMatchObject({ code: INVALID, param })
   })
 
+  it.each([10, null, '1e3'])(
+    'says how an amount is written, where it is given as %j',
+    async (amount) => {
+      const body = { name: 'acme', billing: 'prepaid', balance_eur: amount }
+      expect(await refusal(admin.createCustomer, { body })).toEqual({
+        code: INVALID,
+        param: 'balance_eur',
+        message: 'Give euros as text with at most nine decimals, such as "5.00", up to 1000000000.',
+      })
+    },
+  )
+
   it('refuses a body that is no JSON object', async () => {
     const notJson = { code: INVALID, message: 'The request body is not JSON.' }
     expect(await refusal(admin.createCustomer, { body: '{' })).toEqual(notJson)
