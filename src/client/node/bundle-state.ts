@@ -59,19 +59,30 @@ export async function writeAcceptedBundle(path: string, accepted: StoredBundle):
   if (path === 'none') return
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    await withFileLock(path, () => storeNewer(path, accepted))
+    let isStored = false
+    while (!isStored) {
+      // oxlint-disable-next-line no-await-in-loop -- again only where the lock was lost meanwhile
+      isStored = await withFileLock(path, (isHeld) => storeNewer(path, accepted, isHeld))
+    }
   } catch (error) {
     if (error instanceof ClientError) throw error
     throw new ClientError('bundle_state', `cannot write the state file ${path}`, { cause: error })
   }
 }
 
-async function storeNewer(path: string, { root, ...kept }: StoredBundle): Promise<void> {
+/** @returns false where others may have changed the file since it was read; nothing is stored then */
+async function storeNewer(
+  path: string,
+  { root, ...kept }: StoredBundle,
+  isHeld: () => Promise<boolean>,
+): Promise<boolean> {
   const state = await readState(path)
   const stored = state[root]
-  if (stored !== undefined && stored.version > kept.version) return
+  if (stored !== undefined && stored.version > kept.version) return true
   const text = JSON.stringify({ ...state, [root]: kept }, null, 2)
+  if (!(await isHeld())) return false
   replaceFile(path, `${text}\n`, 0o600)
+  return true
 }
 
 async function readState(path: string): Promise<State> {

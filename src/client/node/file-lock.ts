@@ -1,4 +1,5 @@
-import { open, rm, stat } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { link, open, rename, rm, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 10
@@ -9,18 +10,24 @@ const LEFT_OVER_POLLS = 500
 /**
  * Runs something that reads and replaces a file while nobody else does, in this program or another one. The lock is a file
  * beside it, because Node 20, Bun and Deno have no other in common.
+ * @param work may ask whether the lock is still its own: a program that stands still for five seconds loses it
  */
-export async function withFileLock<T>(path: string, work: () => Promise<T>): Promise<T> {
+export async function withFileLock<T>(
+  path: string,
+  work: (isHeld: () => Promise<boolean>) => Promise<T>,
+): Promise<T> {
   const lock = `${path}.lock`
-  await take(lock)
+  const own = await take(lock)
+  const isHeld = async () => (await identify(lock)) === own
   try {
-    return await work()
+    return await work(isHeld)
   } finally {
-    await rm(lock, { force: true })
+    if (await isHeld()) await rm(lock, { force: true })
   }
 }
 
-async function take(lock: string): Promise<void> {
+/** @returns which lock it made */
+async function take(lock: string): Promise<string> {
   let [holder, polls] = ['', 0]
   // oxlint-disable-next-line no-await-in-loop -- attempts come one after the other
   while (!(await create(lock))) {
@@ -29,8 +36,22 @@ async function take(lock: string): Promise<void> {
     polls = seen === holder ? polls + 1 : 0
     holder = seen
     // oxlint-disable-next-line no-await-in-loop
-    await (polls < LEFT_OVER_POLLS ? sleep(POLL_MS) : rm(lock, { force: true }))
+    await (polls < LEFT_OVER_POLLS ? sleep(POLL_MS) : clear(lock, seen))
   }
+  return identify(lock)
+}
+
+/** Removes a lock that was left over, unless another program did so first and has one of its own there. */
+async function clear(lock: string, leftOver: string): Promise<void> {
+  const aside = `${lock}.${randomUUID()}`
+  try {
+    await rename(lock, aside)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return
+    throw error
+  }
+  if ((await identify(aside)) !== leftOver) await link(aside, lock).catch(() => {})
+  await rm(aside, { force: true })
 }
 
 async function create(lock: string): Promise<boolean> {

@@ -64,7 +64,7 @@ export class VerificationLog {
   }
 
   failed(error: unknown): void {
-    if (error instanceof DOMException) return
+    if (error instanceof DOMException && error.name === 'AbortError') return
     const message = error instanceof Error ? error.message : 'unknown'
     const failed = error instanceof AttestationRefused ? error.failed : []
     this.#problem = { at: rfc3339(this.#now()), failed, message }
