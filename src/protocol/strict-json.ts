@@ -6,10 +6,14 @@ const MAX_DEPTH = 64
 
 /**
  * Parses signed JSON (RFC 8259). Repeated members are refused, because two readers could disagree on what was signed;
- * so are `__proto__` members, nesting beyond 64 and malformed UTF-8.
+ * so are `__proto__` members, nesting beyond 64 levels, or beyond `maxDepth`, and malformed UTF-8.
  * @throws MalformedEvidence when the input is refused; the message names the document
  */
-export function parseStrictJson(input: string | Uint8Array, document: string): unknown {
+export function parseStrictJson(
+  input: string | Uint8Array,
+  document: string,
+  maxDepth = MAX_DEPTH,
+): unknown {
   const text = typeof input === 'string' ? input : decode(input, document)
   let value: unknown
   try {
@@ -17,7 +21,7 @@ export function parseStrictJson(input: string | Uint8Array, document: string): u
   } catch {
     throw new MalformedEvidence(document, 'not JSON')
   }
-  const fault = findFault(text)
+  const fault = findFault(text, maxDepth)
   if (fault !== undefined) throw new MalformedEvidence(document, fault)
   return value
 }
@@ -34,12 +38,12 @@ function decode(bytes: Uint8Array, document: string): string {
 const TOKEN = /[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"(?<colon>[ \t\r\n]*:)?/g
 
 /** Scans text that is known to be JSON; the stack holds the names seen in each open object. */
-function findFault(text: string): string | undefined {
+function findFault(text: string, maxDepth: number): string | undefined {
   const open: Set<string>[] = []
   for (const match of text.matchAll(TOKEN)) {
     const token = match[0]
     if (token === '{' || token === '[') {
-      if (open.push(new Set()) > MAX_DEPTH) return `nested deeper than ${MAX_DEPTH}`
+      if (open.push(new Set()) > maxDepth) return `nested deeper than ${maxDepth}`
     } else if (token === '}' || token === ']') {
       open.pop()
     } else if (match.groups?.['colon'] !== undefined) {

@@ -18,32 +18,48 @@ const endSchema = z.union([
   }),
 ])
 
-/** The last event of `/v1/responses`, which repeats the whole answer. */
-const repeatSchema = z.looseObject({
+/**
+ * The last event of `/v1/responses`, which repeats the whole answer. Readers of another endpoint would find their text in other
+ * members of it, and some client libraries show `output_text`, which the router never writes, in place of the output.
+ */
+const repeatSchema = z.strictObject({
   type: z.enum(['response.completed', 'response.incomplete']),
-  response: z.looseObject({ output: z.array(z.unknown()) }),
+  sequence_number: z.int().optional(),
+  response: z.looseObject({
+    output: z.array(z.unknown()),
+    output_text: z.undefined().optional(),
+  }),
+  service: z.unknown(),
 })
 
 /**
  * Whether the last event of a stream, which no receipt signs, tells something of the answer that the events before it do
  * not: text, a call of a tool, or another output than the finished items.
- * @param last the last event's data
- * @param before the data of the events before it
+ * @param event its name, where it has one, and its data
+ * @param items what `finishedItem` finds in the events before it
  */
-export function tellsMore(last: unknown, before: Iterable<unknown>): boolean {
-  const repeat = repeatSchema.safeParse(last).data
-  if (repeat === undefined) return !endSchema.safeParse(last).success
-  return JSON.stringify(repeat.response.output) !== JSON.stringify(finishedItems(before))
+export function tellsMore({ name, data }: NamedEvent, items: readonly unknown[]): boolean {
+  const repeat = repeatSchema.safeParse(data).data
+  if (repeat === undefined && !endSchema.safeParse(data).success) return true
+  // Some readers take the name for the type where the data has none.
+  if (name !== undefined && name !== typeSchema.safeParse(data).data?.type) return true
+  return repeat !== undefined && JSON.stringify(repeat.response.output) !== JSON.stringify(items)
 }
+
+export interface NamedEvent {
+  readonly name: string | undefined
+  readonly data: unknown
+}
+
+const typeSchema = z.looseObject({ type: z.string() })
 
 const doneSchema = z.looseObject({
   type: z.literal('response.output_item.done'),
   item: z.unknown(),
 })
 
-function finishedItems(events: Iterable<unknown>): unknown[] {
-  return [...events].flatMap((event) => {
-    const done = doneSchema.safeParse(event).data
-    return done === undefined ? [] : [done.item]
-  })
+/** The item that an event of `/v1/responses` says to be finished, if it is such an event. */
+export function finishedItem(data: unknown): readonly unknown[] {
+  const done = doneSchema.safeParse(data).data
+  return done === undefined ? [] : [done.item]
 }

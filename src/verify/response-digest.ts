@@ -2,7 +2,7 @@ import type { Bytes } from '../protocol/bytes.ts'
 import { sha256Hex } from '../protocol/digest.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
-import { tellsMore } from './last-event.ts'
+import { finishedItem, tellsMore } from './last-event.ts'
 
 /**
  * SHA-256 (hex) of an answer as its receipt states it: of the whole body, or of a stream's bytes before the event
@@ -23,19 +23,21 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   const text = latin1.decode(body)
   if (!/^(?:data:|:|event:|id:|retry:|\r?\n)/.test(text)) return undefined
   let start = 0
-  const before: unknown[] = []
+  const items: unknown[] = []
   for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
     const json = jsonOf(event)
     const data = parse(json)
     if (carriesService(data)) {
-      if (!LAST_EVENT.test(event)) {
+      const lines = LAST_EVENT.exec(event)
+      if (lines === null) {
         throw new MalformedEvidence(
           'answer',
           'its last event has more lines than the router writes there',
         )
       }
       // Strictly: where a member is repeated, readers disagree on which one counts.
-      if (tellsMore(parseStrictJson(json, 'answer'), before)) {
+      const last = parseStrictJson(json, 'answer', MAX_DEPTH)
+      if (tellsMore({ name: lines.groups?.['name'], data: last }, items)) {
         throw new MalformedEvidence(
           'answer',
           'its last event, which no receipt is about, tells more than the events before it',
@@ -47,7 +49,7 @@ function startOfServiceEvent(body: Bytes): number | undefined {
         'it goes on after its last event, which no receipt is about',
       )
     }
-    before.push(data)
+    items.push(...finishedItem(data))
     start += event.length
   }
   return undefined
@@ -57,7 +59,10 @@ function startOfServiceEvent(body: Bytes): number | undefined {
  * The event with `service` as routers write it. More lines, and carriage returns alone, which end lines and events too
  * (HTML Standard, "Server-sent events"), could hide further events in it.
  */
-const LAST_EVENT = /^(?:event: ?[^\r\n]*\r?\n)?data: ?[^\r\n]*\r?\n(?:\r?\n)?$/
+const LAST_EVENT = /^(?:event: ?(?<name>[^\r\n]*)\r?\n)?data: ?[^\r\n]*\r?\n(?:\r?\n)?$/
+
+/** A request may nest 512 levels, and the last event of `/v1/responses` repeats its tools a few levels deeper. */
+const MAX_DEPTH = 520
 
 /** The end mark of chat completions. */
 const AFTER_LAST = /^\s*(?:data: \[DONE\]\s*)?$/

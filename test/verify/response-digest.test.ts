@@ -7,6 +7,7 @@ const events = (...data: string[]) => data.map((text) => `${text}\n\n`).join('')
 
 const DELTA = 'data: {"id":"a","choices":[{"delta":{"content":"\\"service\\": not this, é"}}]}'
 const LAST = 'data: {"id":"a","choices":[],"service":{"receipt_id":"b"}}'
+const STOP = 'data: {"type":"message_stop","service":{"receipt_id":"b"}}'
 
 describe('the digest of an answer', () => {
   test('covers a whole JSON body, the service member included', async () => {
@@ -66,6 +67,18 @@ describe('the digest of an answer', () => {
     ['a piece of a response', { type: 'response.output_text.delta', delta: 'no' }],
     ['another output', { type: 'response.completed', response: { output: [{ text: 'no' }] } }],
     ['no output', { type: 'response.incomplete', response: { output: [] } }],
+    [
+      'text for readers of another endpoint',
+      {
+        type: 'response.completed',
+        response: { output: [{ text: 'yes' }] },
+        choices: [{ index: 0, delta: { content: ' not' } }],
+      },
+    ],
+    [
+      'a text beside the output',
+      { type: 'response.completed', response: { output: [{ text: 'yes' }], output_text: 'no' } },
+    ],
   ])('is none where the last event tells %s, which was not told before', async (_what, told) => {
     const item = { type: 'response.output_item.done', item: { text: 'yes' } }
     const last = JSON.stringify({ ...told, service: { receipt_id: 'b' } })
@@ -73,6 +86,35 @@ describe('the digest of an answer', () => {
     await expect(responseDigest(utf8(stream))).rejects.toThrow(
       'malformed answer: its last event, which no receipt is about, tells more than the events before it',
     )
+  })
+
+  test.each([
+    ['content_block_delta', { index: 0, delta: { type: 'text_delta', text: ' not' } }],
+    ['response.completed', { response: { output: [{ text: 'no' }] } }],
+    ['message_stop', { choices: [] }],
+  ])('is none where only the name of the last event is its type: %s', async (name, told) => {
+    const last = JSON.stringify({ ...told, service: { receipt_id: 'b' } })
+    const stream = events(DELTA, `event: ${name}\ndata: ${last}`)
+    await expect(responseDigest(utf8(stream))).rejects.toThrow(
+      'malformed answer: its last event, which no receipt is about, tells more than the events before it',
+    )
+  })
+
+  test('is none where a stream of chat chunks ends as one of responses does, with text for its own readers', async () => {
+    const told = { type: 'response.completed', response: { output: [] } }
+    const choices = [{ index: 0, delta: { content: ' not' } }]
+    const last = JSON.stringify({ ...told, choices, service: { receipt_id: 'b' } })
+    await expect(responseDigest(utf8(events(DELTA, `data: ${last}`)))).rejects.toThrow(
+      'malformed answer: its last event, which no receipt is about, tells more than the events before it',
+    )
+  })
+
+  test('covers a stream whose last event repeats the tools of the request, nested as deep as a request may be', async () => {
+    const tools: unknown = JSON.parse(`${'['.repeat(512)}${']'.repeat(512)}`)
+    const end = { type: 'response.completed', response: { output: [], tools }, service: {} }
+    const before = events('data: {"type":"response.created"}')
+    const stream = before + events(`event: response.completed\ndata: ${JSON.stringify(end)}`)
+    expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(before))
   })
 
   test('is none where a member stands twice in the last event, because readers disagree on it', async () => {
@@ -93,8 +135,8 @@ describe('the digest of an answer', () => {
   })
 
   test.each([
-    ['with its name', `event: message_stop\n${LAST}\n\n`],
-    ['in lines that end as in HTTP', `event: message_stop\r\n${LAST}\r\n\r\n`],
+    ['with its name', `event: message_stop\n${STOP}\n\n`],
+    ['in lines that end as in HTTP', `event: message_stop\r\n${STOP}\r\n\r\n`],
     ['without the blank line after it', `${LAST}\n`],
   ])('covers a stream up to its last event %s', async (_what, last) => {
     expect(await responseDigest(utf8(events(DELTA) + last))).toBe(await sha256Hex(events(DELTA)))

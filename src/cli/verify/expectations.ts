@@ -35,7 +35,7 @@ export function addExpectations(command: Command): void {
 
 /**
  * @throws InputError when a file cannot be read
- * @throws MalformedEvidence when an answer continues after its end mark
+ * @throws MalformedEvidence when an answer continues after its end mark, or its last event tells more than those before it
  */
 export async function expectations(options: ExpectationOptions): Promise<ExpectedExchange> {
   const { response } = options
