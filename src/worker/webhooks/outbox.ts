@@ -69,6 +69,14 @@ export async function queueNew(
   return rows.length
 }
 
+/** A statement of D1 and of a Durable Object has at most 100 parameters. */
+const IDS_OF_A_STATEMENT = 90
+
+function inGroups(ids: readonly string[], size: number): readonly (readonly string[])[] {
+  const count = Math.ceil(ids.length / size)
+  return Array.from({ length: count }, (_, group) => ids.slice(group * size, (group + 1) * size))
+}
+
 /** Reserves the deliveries that are due, so that no other instance attempts them meanwhile. */
 export async function takeDue(db: Database, now: number): Promise<readonly DueDelivery[]> {
   const [rows = []] = await db.batch([
@@ -83,12 +91,14 @@ export async function takeDue(db: Database, now: number): Promise<readonly DueDe
   ])
   if (rows.length === 0) return []
   const ids = [...new Set(rows.map((row) => textOf(row, 'event_id')))]
-  const [events = []] = await db.batch([
-    sql`SELECT id, type, customer_id, subject, CAST(amount_nano AS TEXT) AS amount_nano,
-        CAST(limit_nano AS TEXT) AS limit_nano, created_at
-      FROM webhook_events WHERE id IN ${list(ids)}`,
-  ])
-  const bodies = new Map(events.map((row) => [textOf(row, 'id'), messageOf(row)]))
+  const events = await db.batch(
+    inGroups(ids, IDS_OF_A_STATEMENT).map(
+      (some) => sql`SELECT id, type, customer_id, subject, CAST(amount_nano AS TEXT) AS amount_nano,
+          CAST(limit_nano AS TEXT) AS limit_nano, created_at
+        FROM webhook_events WHERE id IN ${list(some)}`,
+    ),
+  )
+  const bodies = new Map(events.flat().map((row) => [textOf(row, 'id'), messageOf(row)]))
   return rows.flatMap((row) => {
     const eventId = textOf(row, 'event_id')
     const body = bodies.get(eventId)

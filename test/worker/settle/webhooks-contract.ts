@@ -5,7 +5,7 @@ import { changeCustomer } from '../../../src/worker/admin/customers.ts'
 import { reportLimitReached } from '../../../src/worker/settle/alerts.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
-import { sql } from '../../../src/worker/storage/sql.ts'
+import { int64, sql } from '../../../src/worker/storage/sql.ts'
 import {
   BACK_OFF_MS,
   dropOld,
@@ -223,6 +223,21 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
         expect(
           (await takeDue(left, NOW)).filter(({ endpoint }) => endpoint === 'silent'),
         ).toHaveLength(4)
+      })
+
+      test('are taken together however many messages they are of', async () => {
+        const [left] = instances('many')
+        const ids = Array.from({ length: 128 }, (_, count) => `many-${count}`)
+        for (const [count, id] of ids.entries()) {
+          await put(left, id, 'provider.proof_lost', NOW)
+          await left.batch([
+            sql`INSERT INTO webhook_deliveries (event_id, endpoint, state, next_at, updated_at)
+              VALUES (${id}, ${`many-${count % 8}`}, 'pending', ${int64(NOW)}, ${int64(NOW)})`,
+          ])
+        }
+        const taken = await takeDue(left, NOW)
+        const mineOfAll = taken.filter(({ eventId }) => eventId.startsWith('many-'))
+        expect(new Set(mineOfAll.map(({ eventId }) => eventId))).toEqual(new Set(ids))
       })
 
       test('are forgotten after a month', async () => {
