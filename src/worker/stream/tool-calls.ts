@@ -44,6 +44,13 @@ function givenCalls({ tool_calls: list, function_call: single }: JsonObject): Gi
   return { form: 'single', calls: [{ index: 0, function: single }] }
 }
 
+/** Some servers fill the older member with its defaults beside a text: there is no call then. */
+function isUnset(call: JsonObject): boolean {
+  const called = optionalObject(call['function']) ?? {}
+  const text = argumentsText(called['arguments']) ?? ''
+  return !optionalString(called['name']) && (text === '' || text === '{}')
+}
+
 /** Whether a delta may hold calls, in either form. */
 export function hasCalls({ tool_calls: list, function_call: single }: JsonObject): boolean {
   return Boolean(list) || Boolean(single)
@@ -87,6 +94,7 @@ export class ToolFragments {
   rebuild(delta: JsonObject): readonly ToolFragment[] {
     const { form, calls } = givenCalls(delta)
     if (this.#form !== undefined && this.#form !== form) return []
+    if (this.#form === undefined && form === 'single' && calls.every(isUnset)) return []
     const fragments = calls.flatMap((fragment) => this.#rebuildOne(fragment) ?? [])
     if (fragments.length > 0) this.#form = form
     return fragments
@@ -173,7 +181,7 @@ export function readToolCalls(message: JsonObject, responseId: string): MessageC
     const called = optionalObject(call['function']) ?? {}
     const name = optionalString(called['name']) ?? ''
     const text = argumentsText(called['arguments'])
-    if (isSingle && name === '' && !text) return []
+    if (isSingle && isUnset(call)) return []
     if (name === '') throw new BrokenStream('malformed')
     const id = optionalString(call['id']) || generatedId(responseId, index)
     return [{ id, type: 'function', function: { name, arguments: text ?? '{}' } }]

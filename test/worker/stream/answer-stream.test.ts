@@ -165,6 +165,13 @@ describe('a call in the form that preceded tool calls', () => {
   const newer = event({ delta: { tool_calls: [{ index: 0, id: 'c', function: called }] } })
   const end = event({ delta: {}, finish_reason: 'function_call' })
 
+  test('that has only its defaults, beside a text, is none', () => {
+    const delta = { content: 'a', function_call: { name: '', arguments: '{}' } }
+    const text = fromUtf8(createChatStream(OPTIONS).push(utf8(event({ delta }))))
+    expect(text).toContain('"content":"a"')
+    expect(text).not.toContain('tool_calls')
+  })
+
   test.each([
     ['before it', [newer, older], 'function_call'],
     ['after it', [older, newer], 'tool_calls'],

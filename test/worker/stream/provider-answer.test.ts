@@ -204,16 +204,20 @@ describe('members of an answer', () => {
       expect(completion.uncountedTextBytes).toBe(called.arguments.length)
     })
 
-    test.each([{}, { name: '', arguments: '' }, { name: null, arguments: null }, 'auto', []])(
-      'that calls nothing is none: %j',
-      (nothing) => {
-        expect(messageOf(answer({ content: 'a', function_call: nothing }))).toEqual({
-          role: 'assistant',
-          content: 'a',
-          refusal: null,
-        })
-      },
-    )
+    test.each([
+      {},
+      { name: '', arguments: '' },
+      { name: null, arguments: null },
+      { name: '', arguments: '{}' },
+      'auto',
+      [],
+    ])('that calls nothing is none: %j', (nothing) => {
+      expect(messageOf(answer({ content: 'a', function_call: nothing }))).toEqual({
+        role: 'assistant',
+        content: 'a',
+        refusal: null,
+      })
+    })
 
     test('without a name is malformed', () => {
       const nameless = answer({ function_call: { arguments: '{"a":1}' } })
