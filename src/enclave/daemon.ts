@@ -191,12 +191,12 @@ function outcomes(
   changed: () => void,
 ): Pick<GenerationDeps, 'onReloaded' | 'onUnchanged' | 'onRefused'> {
   return {
-    onReloaded: ({ generation, text }) => {
+    onReloaded: ({ generation, text }, { id }) => {
       changed()
-      notify({ type: 'reloaded', generation, configText: text })
+      notify({ type: 'reloaded', id, generation, configText: text })
     },
-    onUnchanged: () => notify({ type: 'reload_unchanged' }),
-    onRefused: (reason) => notify({ type: 'reload_refused', reason }),
+    onUnchanged: ({ id }) => notify({ type: 'reload_unchanged', id }),
+    onRefused: (reason, { id }) => notify({ type: 'reload_refused', id, reason }),
   }
 }
 

@@ -38,8 +38,8 @@ function main(): void {
     },
     async reload(message) {
       if (message.type === 'reload') Object.assign(env, message.secrets)
-      const { configText: text, adminToken } = message.type === 'reload' ? message : {}
-      await (await starting)?.reload({ text, adminToken })
+      const { id, configText: text, adminToken } = message.type === 'reload' ? message : {}
+      await (await starting)?.reload({ id, text, adminToken })
     },
     async unseal_answered(message) {
       if (message.type === 'unseal_answered') offers.answered(message.problem)

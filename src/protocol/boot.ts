@@ -90,6 +90,8 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('boot'), boot: daemonBootSchema }),
   z.strictObject({
     type: z.literal('reload'),
+    /** Repeated in the answer to this reload. */
+    id: z.int().optional(),
     /** As in `boot`; without it, the last supplied text is checked again, or the file is read again. */
     configText: z.string().optional(),
     /** As in `boot`; earlier values are kept. */
@@ -126,15 +128,20 @@ export interface DaemonReady {
   readonly release: LocalRelease | null
 }
 
+/** How a reload ended; with the `id` that the supervisor gave it, if it did. */
+export type ReloadAnswer = { readonly id?: number | undefined } & (
+  | /** The configuration with this text is now in effect. */
+    { readonly type: 'reloaded'; readonly generation: number; readonly configText: string }
+  | { readonly type: 'reload_refused'; readonly reason: string }
+  /** The configuration that was read is already in effect. */
+  | { readonly type: 'reload_unchanged' }
+)
+
 /** Messages from the daemon. After `refused` it exits with status 1. */
 export type FromDaemon =
   | { readonly type: 'ready'; readonly ready: DaemonReady }
   | { readonly type: 'refused'; readonly reason: string }
-  /** The configuration with this text is now in effect. */
-  | { readonly type: 'reloaded'; readonly generation: number; readonly configText: string }
-  | { readonly type: 'reload_refused'; readonly reason: string }
-  /** The configuration that was read is already in effect. */
-  | { readonly type: 'reload_unchanged' }
+  | ReloadAnswer
   /** An unseal document was accepted; the supervisor applies its secrets and answers. One at a time. */
   | { readonly type: 'unseal_offered'; readonly document: UnsealDocument }
   | { readonly type: 'tls_prepared'; readonly tls: DaemonTls }

@@ -157,7 +157,7 @@ describe('a serving router', () => {
     const nova = { base_url: 'http://127.evil.example/v1', attestation: { adapter: 'none' } }
     const unsafe = { ...config({ quick: 0 }, { mode: 'local' }), providers: { nova } }
     writeFileSync(router.configFile, JSON.stringify(unsafe))
-    const { enclave = 0 } = router.at.parts
+    const { enclave = Number.NaN } = router.at.parts
     process.kill(enclave, 'SIGKILL')
     await until(() => readServingFile(router.stateDir).parts['enclave'] !== enclave)
     await until(async () => (await askQuick()) === 200)

@@ -28,7 +28,7 @@ async function attestationStatus(): Promise<number> {
 }
 
 test('the daemon of a sealed router that stands still is replaced', async () => {
-  const { enclave = 0 } = readServingFile(router.stateDir).parts
+  const { enclave = Number.NaN } = readServingFile(router.stateDir).parts
   expect(await attestationStatus()).toBe(200)
   process.kill(enclave, 'SIGSTOP')
   await until(() => router.output().includes('enclave  is frozen: killed'))

@@ -18,7 +18,7 @@ export interface ExchangeLimits {
 }
 
 /** A capture may wait for the platform's firmware, and secrets for a data disk that is formatted for minutes. */
-const LIMITS: ExchangeLimits = { getMs: 70_000, postMs: 660_000 }
+const LIMITS: ExchangeLimits = { getMs: 70_000, postMs: 810_000 }
 
 /** A single TLS connection to a router: all requests go to the peer that was verified on it. */
 export interface GuestConnection extends RouterClient {

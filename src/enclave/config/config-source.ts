@@ -5,6 +5,8 @@ import { watchFile } from './watch-file.ts'
 
 /** The members of a reload from the supervisor; absent ones stay unchanged. */
 export interface GivenConfig {
+  /** Of the supervisor's message, for the answer to it. */
+  readonly id?: number | undefined
   readonly text?: string | undefined
   readonly adminToken?: string | undefined
 }

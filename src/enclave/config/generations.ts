@@ -11,9 +11,10 @@ export interface GenerationDeps {
   readonly load: (given?: GivenConfig) => Promise<LoadedConfig>
   /** Puts a configuration and the files it names into effect, or throws and changes nothing. */
   readonly adopt: (loaded: LoadedConfig) => Promise<void>
-  readonly onUnchanged: () => void
-  readonly onReloaded: (generation: Generation) => void
-  readonly onRefused: (reason: string) => void
+  /** How a reload ended, with what was given for it. */
+  readonly onUnchanged: (given: GivenConfig) => void
+  readonly onReloaded: (generation: Generation, given: GivenConfig) => void
+  readonly onRefused: (reason: string, given: GivenConfig) => void
 }
 
 /** The configuration in effect. An invalid new one is reported and changes nothing. */
@@ -35,23 +36,23 @@ export class Generations {
    * Loads and adopts the given configuration, or the current source again. Calls run one after another. Never
    * rejects.
    */
-  reload(given?: GivenConfig): Promise<void> {
+  reload(given: GivenConfig = {}): Promise<void> {
     this.#running = this.#running.then(() => this.#reloadNow(given))
     return this.#running
   }
 
-  async #reloadNow(given: GivenConfig | undefined): Promise<void> {
+  async #reloadNow(given: GivenConfig): Promise<void> {
     try {
       const loaded = await this.#deps.load(given)
       await this.#deps.adopt(loaded)
       if (textOf(loaded) === textOf(this.#current)) {
-        this.#deps.onUnchanged()
+        this.#deps.onUnchanged(given)
         return
       }
       this.#current = { ...loaded, generation: this.#current.generation + 1 }
-      this.#deps.onReloaded(this.#current)
+      this.#deps.onReloaded(this.#current, given)
     } catch (error) {
-      this.#deps.onRefused(error instanceof Error ? error.message : 'unknown error')
+      this.#deps.onRefused(error instanceof Error ? error.message : 'unknown error', given)
     }
   }
 }

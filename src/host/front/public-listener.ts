@@ -97,6 +97,8 @@ export class PublicListener {
       },
       unread,
       refused: () => {
+        // Its client may have left in the meantime.
+        if (connection.socket.destroyed) return
         // The worker has just died; `relayTo` will name the port of its replacement.
         table.move(connection, 'held')
         this.#waiting.set(connection, first)

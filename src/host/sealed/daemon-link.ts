@@ -2,8 +2,9 @@ import { copyBytes } from '../../protocol/bytes.ts'
 import { createLinkBinding, type LinkBinding } from '../stack/link-binding.ts'
 import type { LinkCertificates } from '../stack/link-certificates.ts'
 
-/** A document is answered once its secrets took effect: after a data disk was formatted, which takes minutes. */
-const ANSWER_MS = 660_000
+/** A document is answered once its secrets took effect: after a data disk was formatted, which takes up to ten minutes, and the
+ * daemon adopted them behind captures of its own. The operator's command waits a little longer, to learn the reason. */
+const ANSWER_MS = 800_000
 
 export interface DaemonAnswer {
   readonly status: number

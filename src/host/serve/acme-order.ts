@@ -59,8 +59,12 @@ export async function orderCertificate(
       challengePriority: ['http-01'],
       // The library's own check of the challenge would come from inside the domain's network.
       skipChallengeVerification: true,
-      challengeCreateFn: async (_authorization, { token }, answer) =>
-        void answers.set(token, answer),
+      challengeCreateFn: async (_authorization, { token }, answer) => {
+        // An order that was given up goes no further. It must not fail either: the library would then deactivate an
+        // authorization that the next order may share.
+        if (done.signal.aborted) await new Promise(() => {})
+        answers.set(token, answer)
+      },
       challengeRemoveFn: async (_authorization, { token }) => void answers.delete(token),
       ...(account.email === undefined ? {} : { email: account.email }),
     })

@@ -77,7 +77,10 @@ export class Certificates {
       if (directory === undefined) {
         clearTimeout(this.#timer)
         await this.#readChain()
-      } else if (named || directory !== before.acme_directory) await this.#order(this.#current)
+      } else if (named || directory !== before.acme_directory) {
+        this.#failures = 0
+        await this.#order(this.#current)
+      }
     })
   }
 

@@ -4,11 +4,31 @@ import type { DaemonTls, FromDaemon, TlsMaterial, ToDaemon } from '../../protoco
 /** A capture may wait a minute for the platform's firmware. */
 const RESPONSE_TIMEOUT_MS = 90_000
 
+/**
+ * A reload may wait for several captures. It is not given up earlier, because the daemon would still adopt it: one that stands
+ * still is killed long before.
+ */
+const RELOAD_TIMEOUT_MS = 600_000
+
+/** What answers a request. */
+interface Expected {
+  readonly answers: readonly FromDaemon['type'][]
+  /** The answer repeats it. */
+  readonly id?: number
+  readonly limitMs: number
+}
+
+interface Waiting {
+  readonly hear: (message: FromDaemon) => void
+  readonly fail: (reason: Error) => void
+}
+
 /** Requests to the daemon that it answers with a message, one at a time. */
 export class DaemonRpc {
   readonly #send: (message: ToDaemon) => void
   #queue: Promise<unknown> = Promise.resolve()
-  #waiting: ((message: FromDaemon) => void) | undefined
+  #waiting: Waiting | undefined
+  #reloads = 0
 
   constructor(send: (message: ToDaemon) => void) {
     this.#send = send
@@ -16,7 +36,12 @@ export class DaemonRpc {
 
   /** To be called with every message from the daemon. */
   receive(message: FromDaemon): void {
-    this.#waiting?.(message)
+    this.#waiting?.hear(message)
+  }
+
+  /** To be called when the daemon's process has ended: what it was asked it will not answer. */
+  ended(): void {
+    this.#waiting?.fail(new Error('the enclave daemon ended before it answered: try again'))
   }
 
   /** A new key with a self-signed certificate, not in use yet. */
@@ -40,34 +65,44 @@ export class DaemonRpc {
   }
 
   /**
-   * Sends a reload and returns why it was refused, or null when it took effect.
-   * @throws Error when the daemon does not answer
+   * Sends a reload with this id and returns why it was refused, or null when it took effect.
+   * @throws Error when the daemon does not answer, or ends before
    */
-  async reloaded(send: () => void): Promise<string | null> {
-    const answer = await this.#await(send, ['reloaded', 'reload_unchanged', 'reload_refused'])
+  async reloaded(send: (id: number) => void): Promise<string | null> {
+    this.#reloads += 1
+    const id = this.#reloads
+    const answer = await this.#await(() => send(id), {
+      answers: ['reloaded', 'reload_unchanged', 'reload_refused'],
+      id,
+      limitMs: RELOAD_TIMEOUT_MS,
+    })
     return answer.type === 'reload_refused' ? answer.reason : null
   }
 
-  #call(question: ToDaemon, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
-    return this.#await(() => this.#send(question), answers)
+  #call(question: ToDaemon, answers: Expected['answers']): Promise<FromDaemon> {
+    return this.#await(() => this.#send(question), { answers, limitMs: RESPONSE_TIMEOUT_MS })
   }
 
   /** Runs requests one after another. */
-  #await(send: () => void, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
-    const result = this.#queue.then(() => this.#awaitNow(send, answers))
+  #await(send: () => void, expected: Expected): Promise<FromDaemon> {
+    const result = this.#queue.then(() => this.#awaitNow(send, expected))
     this.#queue = result.catch(() => {})
     return result
   }
 
-  async #awaitNow(send: () => void, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
-    const { promise, resolve } = Promise.withResolvers<FromDaemon>()
-    this.#waiting = (message) => {
-      if (answers.includes(message.type)) resolve(message)
+  async #awaitNow(send: () => void, { answers, id, limitMs }: Expected): Promise<FromDaemon> {
+    const { promise, resolve, reject } = Promise.withResolvers<FromDaemon>()
+    this.#waiting = {
+      hear(message) {
+        const isAnswer = id === undefined || ('id' in message && message.id === id)
+        if (isAnswer && answers.includes(message.type)) resolve(message)
+      },
+      fail: reject,
     }
     const timer = new AbortController()
     try {
       send()
-      return await Promise.race([promise, timedOut(timer.signal)])
+      return await Promise.race([promise, timedOut(limitMs, timer.signal)])
     } finally {
       this.#waiting = undefined
       timer.abort()
@@ -75,7 +110,7 @@ export class DaemonRpc {
   }
 }
 
-async function timedOut(signal: AbortSignal): Promise<never> {
-  await delay(RESPONSE_TIMEOUT_MS, undefined, { signal })
-  throw new Error(`the enclave daemon did not answer within ${RESPONSE_TIMEOUT_MS / 1000} s`)
+async function timedOut(limitMs: number, signal: AbortSignal): Promise<never> {
+  await delay(limitMs, undefined, { signal })
+  throw new Error(`the enclave daemon did not answer within ${limitMs / 1000} s`)
 }

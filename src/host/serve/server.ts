@@ -85,6 +85,7 @@ export class Server {
         plan.log(`  enclave  ${describeMessage(message)}`)
         if (message.type === 'unseal_offered') void server.#take(message.document)
       },
+      onDaemonEnd: () => rpc.ended(),
     })
     const unsealing = new Unsealing({
       parts,
@@ -156,7 +157,6 @@ export class Server {
 
   async #serve(): Promise<void> {
     const { log, state } = this.#plan
-    const start = this.#start
     await this.#supervisor.startWorkers()
     await untilHealthy(this.#httpUrl, HEALTH_TIMEOUT_MS)
     this.#ready = true
@@ -165,11 +165,12 @@ export class Server {
     log(`  Confidential Model Router is serving: ${where}`, 'serving')
     const { tls } = this.#parts
     if (tls === undefined) return
+    // As of now: a reload may have come since the workers were started.
     this.#certificates = new Certificates(
       {
         daemon: this.#rpc,
         state,
-        challengeAt: start.options.acmeHttp,
+        challengeAt: this.#start.options.acmeHttp,
         show: (material) => {
           this.#parts.tls = material
           return this.#replaceWorkers()
@@ -177,7 +178,7 @@ export class Server {
         log,
         now: Date.now,
       },
-      tlsSettings(start),
+      tlsSettings(this.#start),
       tls,
     )
     void this.#certificates.start()
@@ -214,7 +215,7 @@ export class Server {
       const start = plan(this.#start.given)
       const { config, providerSecrets: secrets, adminToken } = start
       const offered = { config, secrets, adminToken }
-      const refusal = await this.#rpc.reloaded(() => this.#parts.offer(offered))
+      const refusal = await this.#rpc.reloaded((id) => this.#parts.offer(offered, id))
       if (refusal !== null) return
       this.#parts.adopt(offered)
       this.#warn(start)

@@ -85,7 +85,7 @@ export class Unsealing {
       const fault = await this.#openDisk(start, at)
       if (fault !== undefined) return fault
       const given = { adminToken, secrets: providerSecrets, storage }
-      const refusal = await rpc.reloaded(() => parts.offerSecrets(given))
+      const refusal = await rpc.reloaded((id) => parts.offerSecrets(given, id))
       if (refusal !== null) return refusal
       parts.unsealed(given)
       this.#engine = storage.engine

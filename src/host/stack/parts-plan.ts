@@ -33,6 +33,8 @@ export interface PartsPlan {
   readonly bundlePath: string
   /** Messages of the daemon after it is ready. */
   readonly onDaemonMessage: (message: FromDaemon) => void
+  /** Called whenever the daemon's process has ended. */
+  readonly onDaemonEnd?: () => void
 }
 
 /** The secrets in a document of the operator. */

@@ -86,6 +86,7 @@ export class Parts {
     this.#daemon = started.ready
     this.#tls ??= started.ready.tls
     this.#daemonChild = started.child
+    void started.child.ended.then(() => this.#plan.onDaemonEnd?.())
     this.#attestStandin()
     return started
   }
@@ -148,15 +149,17 @@ export class Parts {
 
   /**
    * Offers the daemon a configuration and the values of its variables; neither is kept before `adopt`.
+   * @param id repeated in the daemon's answer
    * @throws Error when no daemon is running
    */
-  offer({ config, secrets, adminToken }: OfferedConfig): void {
+  offer({ config, secrets, adminToken }: OfferedConfig, id: number): void {
     if (this.#daemonChild?.process.connected !== true) {
       throw new Error('the enclave daemon is being restarted: try again')
     }
     const configText = this.#offer(config)
     this.sendToDaemon({
       type: 'reload',
+      id,
       secrets: { ...secrets },
       ...(configText === undefined ? {} : { configText }),
       ...(adminToken === null ? {} : { adminToken }),
@@ -168,9 +171,12 @@ export class Parts {
     this.#plan = { ...this.#plan, ...offered }
   }
 
-  /** Offers the daemon the secrets of a document; they are not kept before `unsealed`. */
-  offerSecrets({ adminToken, secrets }: GivenSecrets): void {
-    this.sendToDaemon({ type: 'reload', secrets: { ...secrets }, adminToken })
+  /**
+   * Offers the daemon the secrets of a document; they are not kept before `unsealed`.
+   * @param id repeated in the daemon's answer
+   */
+  offerSecrets({ adminToken, secrets }: GivenSecrets, id: number): void {
+    this.sendToDaemon({ type: 'reload', id, secrets: { ...secrets }, adminToken })
   }
 
   /** The secrets took effect: parts that start from now on use them. */

@@ -69,7 +69,12 @@ export function storedSecret(state: StateDir, name: string, given: string | unde
 function createDirectory(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return
   if (dirname(path) !== path) createDirectory(dirname(path))
-  mkdirSync(path, { mode: 0o700 })
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another start may have made it in this moment.
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
+  }
 }
 
 function lock(path: string): void {
