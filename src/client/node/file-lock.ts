@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import { link, open, rename, rm, stat } from 'node:fs/promises'
+import { link, mkdtemp, open, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 10
@@ -43,15 +43,17 @@ async function take(lock: string): Promise<string> {
 
 /** Removes a lock that was left over, unless another program did so first and has one of its own there. */
 async function clear(lock: string, leftOver: string): Promise<void> {
-  const aside = `${lock}.${randomUUID()}`
+  const folder = await mkdtemp(`${lock}.`)
   try {
+    const aside = join(folder, 'lock')
     await rename(lock, aside)
+    if ((await identify(aside)) !== leftOver) await link(aside, lock)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return
-    throw error
+    // It has gone, or there is a new one: who waits looks again.
+    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'EEXIST') throw error
+  } finally {
+    await rm(folder, { recursive: true, force: true })
   }
-  if ((await identify(aside)) !== leftOver) await link(aside, lock).catch(() => {})
-  await rm(aside, { force: true })
 }
 
 async function create(lock: string): Promise<boolean> {
