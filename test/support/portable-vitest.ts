@@ -112,13 +112,22 @@ export function expect(actual: unknown, message?: string) {
   }
 }
 
-/** An error's class; or an error of which the class and the message are wanted. */
-type Thrown = Error | (new (...values: never[]) => object)
+/** Part of the message; an error's class; an error of which the class and the message are wanted; without it, anything. */
+type Thrown = string | Error | (new (...values: never[]) => object) | undefined
 
 function isThrown(thrown: unknown, wanted: Thrown): boolean {
+  if (wanted === undefined) return thrown !== undefined
+  if (typeof wanted === 'string') {
+    return thrown instanceof Error && thrown.message.includes(wanted)
+  }
   if (!(wanted instanceof Error)) return thrown instanceof wanted
   const isSame = thrown instanceof Error && thrown.message === wanted.message
   return isSame && thrown.constructor === wanted.constructor
+}
+
+function nameOf(wanted: Thrown): string {
+  if (typeof wanted === 'object') return wanted.message
+  return typeof wanted === 'string' ? wanted : (wanted?.name ?? 'anything')
 }
 
 type Claim = (holds: boolean, relation: string, wanted: unknown) => void
@@ -134,10 +143,10 @@ function matchers(actual: unknown, claim: Claim) {
     toBeUndefined: () => claim(actual === undefined, 'to be', 'undefined'),
     toBeInstanceOf: (wanted: new (...values: never[]) => object) =>
       claim(actual instanceof wanted, 'to be a', wanted.name),
-    toThrow: (wanted: Thrown) => {
-      const name = wanted instanceof Error ? wanted.message : wanted.name
-      claim(isThrown(thrownBy(actual), wanted), 'to throw', name)
-    },
+    toBeGreaterThan: (wanted: number) =>
+      claim(typeof actual === 'number' && actual > wanted, 'to be greater than', wanted),
+    toThrow: (wanted?: Thrown) =>
+      claim(isThrown(thrownBy(actual), wanted), 'to throw', nameOf(wanted)),
   }
 }
 
