@@ -17,6 +17,8 @@ const BYTE_SAMPLES: ReadonlySet<number> = new Set([6, 7])
 const EXTENSIBLE = 0xfffe
 const EXTENSIBLE_BYTES = 40
 const EXTENDED_TAG = 24
+const VALID_BITS = 18
+const STATED_BITS = 14
 
 /** Limits within which decoders accept a format. */
 const MAX_RATE = 192_000
@@ -36,7 +38,7 @@ const FORMAT_BYTES = 16
 /**
  * Reads the chunks. Audio of unknown or impossible length extends to the end of the file, as decoders treat it. Decoders
  * differ in which of several formats they follow, read files of any number of chunks, and decode frames that they find in
- * place of samples: none of these tells a length here.
+ * place of samples: none of these tells a length here. Zeros with which some programs pad a file are no chunks.
  */
 export function readWav(file: Uint8Array): WavAudio {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
@@ -44,7 +46,13 @@ export function readWav(file: Uint8Array): WavAudio {
   const heads: Uint8Array[] = []
   let at = RIFF_BYTES
   let bytes = 0
-  for (let chunk = 0; chunk < MAX_CHUNKS && at + HEADER_BYTES <= file.length; chunk++) {
+  let chunks = 0
+  while (chunks < MAX_CHUNKS && at + HEADER_BYTES <= file.length) {
+    if (view.getUint32(at) === 0 && view.getUint32(at + 4) === 0) {
+      at += HEADER_BYTES
+      continue
+    }
+    chunks++
     const id = String.fromCharCode(...file.subarray(at, at + 4))
     const size = view.getUint32(at + 4, true)
     const left = file.length - at - HEADER_BYTES
@@ -76,8 +84,18 @@ function rateOf(view: DataView, at: number, size: number): number | undefined {
   const tag = isExtended ? view.getUint16(at + EXTENDED_TAG, true) : stated
   const channels = Math.min(view.getUint16(at + 2, true), MAX_CHANNELS)
   const rate = Math.min(view.getUint32(at + 4, true), MAX_RATE)
-  const bits = BYTE_SAMPLES.has(tag) ? 8 : Math.min(view.getUint16(at + 14, true), MAX_BITS)
+  const bits = BYTE_SAMPLES.has(tag)
+    ? 8
+    : Math.min(view.getUint16(at + STATED_BITS, true), MAX_BITS)
   const total = channels * rate * bits
-  const isExact = UNCOMPRESSED.has(tag) || BYTE_SAMPLES.has(tag)
+  const isExact =
+    (UNCOMPRESSED.has(tag) || BYTE_SAMPLES.has(tag)) && !(isExtended && isOtherSize(view, at))
   return isExact && total > 0 ? total : undefined
+}
+
+/** Whether the valid bits of a sample need other bytes than its stated bits: FFmpeg then takes the valid ones for the size. */
+function isOtherSize(view: DataView, at: number): boolean {
+  const valid = view.getUint16(at + VALID_BITS, true)
+  const stated = view.getUint16(at + STATED_BITS, true)
+  return valid !== 0 && Math.ceil(valid / 8) !== Math.ceil(stated / 8)
 }

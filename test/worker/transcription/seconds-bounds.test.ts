@@ -49,9 +49,10 @@ function formatChunk(
 }
 
 /** The extensible format, of which the first two bytes of a GUID say what it is. */
-function extensible(tag: number): Buffer {
+function extensible(tag: number, validBits = 0): Buffer {
   const more = Buffer.alloc(24)
   more.writeUInt16LE(22, 0)
+  more.writeUInt16LE(validBits, 2)
   more.writeUInt16LE(tag, 8)
   return formatChunk(0xfffe, HUGE_RATE, more)
 }
@@ -64,6 +65,7 @@ const empty = (count: number) => Array.from({ length: count }, () => chunk('JUNK
 const silent = (count: number) =>
   Array.from({ length: count }, () => chunk('data', Buffer.alloc(2)))
 const frames = () => mp3(5).bytes
+const adts = () => Buffer.from('fff1604000fffc'.repeat(3), 'hex')
 const audioOfMinute = () => chunk('data', Buffer.alloc(480_000, 1))
 
 function wavOf(parts: readonly Buffer[]): Uint8Array<ArrayBuffer> {
@@ -94,9 +96,15 @@ describe('a false header', () => {
       'the extensible format without what it is of',
       [formatChunk(0xfffe, HUGE_RATE), audioOfMinute()],
     ],
+    ['samples of 32 bits of which 8 are valid', [extensible(1, 8), audioOfMinute()]],
     ['A-law of 32 bits', [formatChunk(6, { rate: 8_000, channels: 1, bits: 32 }), audioOfMinute()]],
     ['a format that ends before its sample size', [cutFormat(), audioOfMinute()]],
     ['MP3 in place of its samples', [HUGE, chunk('data', frames())]],
+    ['AAC in place of its samples', [HUGE, chunk('data', adts())]],
+    [
+      'audio behind more zeros than chunks are read',
+      [PCM, silent(1), Buffer.alloc(8_000), [HUGE], audioOfMinute()].flat(),
+    ],
     [
       'MP3 behind some samples',
       [HUGE, chunk('data', Buffer.concat([Buffer.alloc(9_999, 7), frames()]))],
@@ -156,6 +164,8 @@ describe('an honest file', () => {
 describe('the longest that a file may be', () => {
   it.each<[what: string, parts: readonly Buffer[]]>([
     ['the extensible format of PCM', [extensible(1), chunk('data', Buffer.alloc(6_144_000))]],
+    ['the valid bits of its samples', [extensible(1, 32), chunk('data', Buffer.alloc(6_144_000))]],
+    ['zeros behind it', [PCM, chunk('data', Buffer.alloc(8_000)), Buffer.alloc(8_003)]],
     ['the same format twice', [HUGE, HUGE, chunk('data', Buffer.alloc(6_144_000))]],
     ['A-law', [formatChunk(6, SLOW), chunk('data', Buffer.alloc(8_000))]],
     ['many chunks', [PCM, ...empty(60), chunk('data', Buffer.alloc(8_000))]],
