@@ -1,3 +1,4 @@
+import { concatBytes } from '../../protocol/bytes.ts'
 import { hidesFrames } from './hidden-frames.ts'
 
 /** The audio data of a WAV file and its format, from the file's chunks (RIFF, "Multimedia Programming Interface", 1991). */
@@ -28,7 +29,10 @@ const MAX_BITS = 32
 /** Maximum number of chunks: more than any known program writes. */
 const MAX_CHUNKS = 64
 
-/** So much of each chunk of audio may decide what a decoder takes it for: FFmpeg looks at two and a half million bytes. */
+/**
+ * So much of the audio may decide what a decoder takes it for: FFmpeg looks at two and a half million bytes, and reads all chunks
+ * of audio as one stream.
+ */
 const PROBED_BYTES = 3 * 1024 * 1024
 
 const HEADER_BYTES = 8
@@ -46,6 +50,7 @@ export function readWav(file: Uint8Array): WavAudio {
   const heads: Uint8Array[] = []
   let at = RIFF_BYTES
   let bytes = 0
+  let probed = 0
   let chunks = 0
   while (chunks < MAX_CHUNKS && at + HEADER_BYTES <= file.length) {
     if (view.getUint32(at) === 0 && view.getUint32(at + 4) === 0) {
@@ -61,15 +66,22 @@ export function readWav(file: Uint8Array): WavAudio {
     if (id === 'data') {
       const audio = toEnd ? left : size
       const start = at + HEADER_BYTES
+      const head = Math.min(audio, PROBED_BYTES - probed)
       bytes += audio
-      heads.push(file.subarray(start, start + Math.min(audio, PROBED_BYTES)))
+      probed += head
+      heads.push(file.subarray(start, start + head))
     }
     at = toEnd ? file.length : at + HEADER_BYTES + size + (size % 2)
   }
   const isRead = at + HEADER_BYTES > file.length
-  const isPlain = formats.size === 1 && isRead && !heads.some(hidesFrames)
+  const isPlain = formats.size === 1 && isRead && !hidesFrames(joined(heads))
   const [bitsPerSecond] = isPlain ? formats : []
   return { bytes, bitsPerSecond }
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [first = new Uint8Array(), ...more] = parts
+  return more.length === 0 ? first : concatBytes(first, ...more)
 }
 
 /** The duration, where every second has the same number of bits. */

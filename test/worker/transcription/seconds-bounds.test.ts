@@ -110,6 +110,10 @@ describe('a false header', () => {
       [HUGE, chunk('data', Buffer.concat([Buffer.alloc(9_999, 7), frames()]))],
     ],
     ['MP3 in its second chunk of audio', [HUGE, ...silent(1), chunk('data', frames())]],
+    [
+      'MP3 in two chunks of audio, in each too little to be told',
+      [HUGE, chunk('data', mp3(4).bytes), chunk('data', mp3(4).bytes)],
+    ],
   ])('does not shorten what a WAV may last by %s', (_what, parts) => {
     expect(maxSeconds(wavOf(parts), 'wav')).toBeGreaterThanOrEqual(60)
   })
