@@ -272,6 +272,7 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
         const { activeElement: element, body } = document
         return element === body ? '' : (element?.textContent?.trim() ?? '')
       })
+    await expect.poll(focused).toBe('Now')
     // From the heading, which has the focus, to the end of the page and on to its beginning.
     for (let count = 0; count < 60 && (await focused()) !== 'Skip to the content'; count++) {
       // oxlint-disable-next-line no-await-in-loop -- one key after the other
@@ -353,8 +354,11 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
   test('a session that is over is called that, not a wrong token', async () => {
     await signIn()
     await context.clearCookies()
-    await page.getByRole('link', { name: 'Routes', exact: true }).click()
-    await page.getByLabel('Admin token').waitFor()
+    const signInAgain = page.getByLabel('Admin token').waitFor()
+    // The page asks by itself, too, and may notice before the click.
+    const click = page.getByRole('link', { name: 'Routes', exact: true }).click()
+    await Promise.race([click, signInAgain])
+    await signInAgain
     expect(await page.getByRole('status').innerText()).toBe(
       'Your session has ended. Sign in again.',
     )
