@@ -1,5 +1,5 @@
-import { concatBytes, type Bytes } from '../protocol/bytes.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { readBounded } from '../protocol/read-bounded.ts'
 import { readDocument } from '../protocol/read-document.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { publishedTrustBundleSchema, type LogProofs } from '../protocol/trust-bundle.ts'
@@ -33,7 +33,8 @@ export async function fetchTrustBundle(
     const redirected = response.type === 'opaqueredirect' || Math.floor(response.status / 100) === 3
     return refused(redirected ? 'the address redirects' : `the address answers ${response.status}`)
   }
-  const body = await readBounded(response)
+  if (response.body === null) throw new MalformedEvidence('published trust bundle', 'no body')
+  const body = await readBounded(response.body, MAX_BUNDLE_BYTES)
   if (body === undefined) return refused(`more than ${MAX_BUNDLE_BYTES} bytes`)
   const document = parseStrictJson(body, 'published trust bundle')
   const { trust_bundle_jws: jws, log_proofs: logProofs } = readDocument(
@@ -46,18 +47,4 @@ export async function fetchTrustBundle(
 
 function refused(fault: string): FetchedTrustBundle {
   return verdict([judge('trust_bundle_origin', fault, '')])
-}
-
-async function readBounded(response: Response): Promise<Bytes | undefined> {
-  const parts: Uint8Array[] = []
-  let size = 0
-  if (response.body === null) throw new MalformedEvidence('published trust bundle', 'no body')
-  // Not every browser supports iterating over a stream.
-  const reader = response.body.getReader()
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    size += next.value.length
-    if (size > MAX_BUNDLE_BYTES) return undefined
-    parts.push(next.value)
-  }
-  return concatBytes(...parts)
 }

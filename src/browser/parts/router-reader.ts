@@ -1,4 +1,5 @@
-import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
+import { readBounded } from '../../protocol/read-bounded.ts'
 
 /** Every genuine document is smaller. */
 const MAX_BYTES = 16 * 1024 * 1024
@@ -66,19 +67,13 @@ export function createRouterReader(base: URL): RouterReader {
     get: async (path, headers = {}) => {
       const prefix = base.pathname.replace(/\/$/, '')
       const answer = await send(new URL(prefix + path, base), { headers })
-      return { status: answer.status, body: await readBounded(answer) }
+      return { status: answer.status, body: await readWhole(answer) }
     },
   }
 }
 
-async function readBounded(answer: Response): Promise<Bytes> {
-  const reader = answer.body?.getReader()
-  const parts: Uint8Array[] = []
-  let size = 0
-  for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
-    size += next.value.length
-    if (size > MAX_BYTES) throw new RouterUnavailable('The answer is larger than any honest one.')
-    parts.push(next.value)
-  }
-  return concatBytes(...parts)
+async function readWhole({ body }: Response): Promise<Bytes> {
+  const bytes = await readBounded(body, MAX_BYTES)
+  if (bytes !== undefined) return bytes
+  throw new RouterUnavailable('The answer is larger than any honest one.')
 }
