@@ -143,6 +143,22 @@ describe('an encrypted request', () => {
     expect(await replayed()).toMatchObject([400, refusal])
   })
 
+  test('gets its answer again under an Idempotency-Key, and that of no other request', async () => {
+    const send = async (body: string) => {
+      const client = await sender()
+      const headers = { 'idempotency-key': 'encrypted-order' }
+      const answer = await post(client.enc, await client.seal(body), headers)
+      const { status, headers: given } = answer
+      return [status, given.get('idempotency-replayed'), (await client.open(answer)).join('')]
+    }
+    const [status, replayed, text] = await send(BODY)
+    expect([status, replayed, text]).toEqual([200, null, expect.stringContaining('[DONE]')])
+    expect(await send(BODY)).toEqual([200, 'true', text])
+    const other = JSON.stringify({ ...ASK, stream: true, max_tokens: 5 })
+    const reused = expect.stringContaining('"code":"idempotency_key_reused"')
+    expect(await send(other)).toEqual([422, null, reused])
+  })
+
   test('is not accepted twice by requests of one moment either', async () => {
     const client = await sender()
     const sealed = await client.seal(BODY)

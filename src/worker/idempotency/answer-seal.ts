@@ -32,43 +32,44 @@ export class UnreadableAnswer extends Error {
   }
 }
 
-interface SealKeys {
-  readonly answer: CryptoKey
-  readonly fingerprint: CryptoKey
+/** What a caller presents with a request that it may repeat. */
+export interface CallerSecrets {
+  /** The whole key, not its prefix. */
+  readonly apiKey: string
+  readonly idempotencyKey: string
 }
 
 /**
- * Encrypts the answers to the requests of one idempotency key. The keys are derived (HKDF, RFC 5869) from the
- * caller's whole API key and the idempotency key. The storage has neither: of the API key it only has the SHA-256,
- * from which they cannot be derived. So only the caller, who presents both again, can read a kept answer.
+ * Encrypts the answer to the request of one idempotency key. The key is derived (HKDF, RFC 5869) from the caller's whole
+ * API key, the idempotency key and the request itself, its body included. The storage has none of them: of the API key
+ * it only has the SHA-256, of the request only the fingerprint. Both keys are headers, which whoever terminates TLS
+ * reads also where bodies are encrypted (EHBP); the body keeps what that party knows from opening the answer.
  */
 export class AnswerSeal {
-  readonly #keys: SealKeys
+  /** Identifies the request: a MAC over its parts, 64 hex digits. Without the caller's keys it reveals nothing. */
+  readonly fingerprint: string
+  readonly #key: CryptoKey
   readonly #random: Random
 
-  private constructor(keys: SealKeys, random: Random) {
-    this.#keys = keys
+  private constructor(fingerprint: string, key: CryptoKey, random: Random) {
+    this.fingerprint = fingerprint
+    this.#key = key
     this.#random = random
   }
 
-  /** The seal of an idempotency key for the holder of an API key. */
-  static async derive(apiKey: string, idempotencyKey: string, random: Random): Promise<AnswerSeal> {
-    const secret = utf8(`${apiKey}\0${idempotencyKey}`)
-    const base = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveKey'])
-    const cipher = { name: 'AES-GCM', length: 256 }
-    const mac = { name: 'HMAC', hash: 'SHA-256', length: 256 }
-    const [answer, fingerprint] = await Promise.all([
-      crypto.subtle.deriveKey(derivation('answer'), base, cipher, false, ['encrypt', 'decrypt']),
-      crypto.subtle.deriveKey(derivation('fingerprint'), base, mac, false, ['sign']),
+  /** The seal for the holder of the secrets, of the request that consists of `parts`. */
+  static async derive(
+    { apiKey, idempotencyKey }: CallerSecrets,
+    parts: readonly (string | Bytes)[],
+    random: Random,
+  ): Promise<AnswerSeal> {
+    const secret = `${apiKey}\0${idempotencyKey}`
+    const digests = (await Promise.all(parts.map((part) => sha256Hex(part)))).join()
+    const [fingerprint, key] = await Promise.all([
+      macOf(secret, digests),
+      answerKey(`${secret}\0${digests}`),
     ])
-    return new AnswerSeal({ answer, fingerprint }, random)
-  }
-
-  /** Identifies a request: a MAC over its parts, 64 hex digits. Without the caller's keys it reveals nothing. */
-  async fingerprint(parts: readonly (string | Bytes)[]): Promise<string> {
-    const digests = await Promise.all(parts.map((part) => sha256Hex(part)))
-    const mac = await crypto.subtle.sign('HMAC', this.#keys.fingerprint, utf8(digests.join()))
-    return toHex(new Uint8Array(mac))
+    return new AnswerSeal(fingerprint, key, random)
   }
 
   /** Base64 of a random IV and the compressed and encrypted answer, bound to the request that it answers. */
@@ -77,7 +78,7 @@ export class AnswerSeal {
     const iv = this.#random(IV_BYTES)
     const sealed = await crypto.subtle.encrypt(
       { name: 'AES-GCM', iv, additionalData: utf8(boundTo) },
-      this.#keys.answer,
+      this.#key,
       await throughStream(plain, new CompressionStream('deflate-raw')),
     )
     return toBase64(concatBytes(iv, new Uint8Array(sealed)))
@@ -112,7 +113,7 @@ export class AnswerSeal {
       const bytes = fromBase64(text)
       const plain = await crypto.subtle.decrypt(
         { name: 'AES-GCM', iv: bytes.subarray(0, IV_BYTES), additionalData: utf8(boundTo) },
-        this.#keys.answer,
+        this.#key,
         bytes.subarray(IV_BYTES),
       )
       return new Uint8Array(plain)
@@ -120,6 +121,28 @@ export class AnswerSeal {
       throw new UnreadableAnswer(error)
     }
   }
+}
+
+async function macOf(secret: string, content: string): Promise<string> {
+  const algorithm = { name: 'HMAC', hash: 'SHA-256', length: 256 }
+  const base = await secretKey(secret)
+  const key = await crypto.subtle.deriveKey(derivation('fingerprint'), base, algorithm, false, [
+    'sign',
+  ])
+  return toHex(new Uint8Array(await crypto.subtle.sign('HMAC', key, utf8(content))))
+}
+
+async function answerKey(secret: string): Promise<CryptoKey> {
+  const algorithm = { name: 'AES-GCM', length: 256 }
+  const base = await secretKey(secret)
+  return crypto.subtle.deriveKey(derivation('answer/v2'), base, algorithm, false, [
+    'encrypt',
+    'decrypt',
+  ])
+}
+
+function secretKey(secret: string): Promise<CryptoKey> {
+  return crypto.subtle.importKey('raw', utf8(secret), 'HKDF', false, ['deriveKey'])
 }
 
 function derivation(info: string) {

@@ -143,10 +143,11 @@ export async function readOnce(
   if (idempotencyKey === undefined) return undefined
   const { idempotency } = context.config.service
   const apiKey = readApiKeyText(request)
-  const seal = await AnswerSeal.derive(apiKey, idempotencyKey, context.randomBytes)
+  const parts = [...headOf(request), ...content]
+  const seal = await AnswerSeal.derive({ apiKey, idempotencyKey }, parts, context.randomBytes)
   const claim: Claim = {
     name: await nameOf(customerId, idempotencyKey),
-    fingerprint: await seal.fingerprint([...headOf(request), ...content]),
+    fingerprint: seal.fingerprint,
     lifetimeMs: idempotency.lifetime_minutes * MINUTE_MS,
     customerBytes: idempotency.customer_mib * MIB,
   }

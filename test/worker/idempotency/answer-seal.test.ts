@@ -4,7 +4,9 @@ import { AnswerSeal, nameOf } from '../../../src/worker/idempotency/answer-seal.
 
 const API_KEY = `cmr_${'c'.repeat(28)}_${'k'.repeat(10)}_${'s'.repeat(40)}`
 const random = (length: number) => crypto.getRandomValues(new Uint8Array(length))
-const sealOf = (apiKey = API_KEY, key = 'order-1') => AnswerSeal.derive(apiKey, key, random)
+const REQUEST = ['POST', '/v1/chat/completions', '{"model":"glm-5"}']
+const sealOf = (apiKey = API_KEY, idempotencyKey = 'order-1', parts = REQUEST) =>
+  AnswerSeal.derive({ apiKey, idempotencyKey }, parts, random)
 
 const free = () => {}
 
@@ -32,6 +34,7 @@ describe('a kept answer', () => {
   test.each([
     ['another API key', () => sealOf(API_KEY.replace(/s$/, 't')), 'request 1'],
     ['another idempotency key', () => sealOf(API_KEY, 'order-2'), 'request 1'],
+    ['another body', () => sealOf(API_KEY, 'order-1', ['POST', REQUEST[1] ?? '', '']), 'request 1'],
     ['the place of another request', () => sealOf(), 'request 2'],
   ])('does not open with %s', async (_what, other, boundTo) => {
     const text = await (await sealOf()).seal(ANSWER, 'request 1')
@@ -84,11 +87,11 @@ describe('a kept answer', () => {
 
 describe('the fingerprint of a request', () => {
   test('distinguishes parts, and reveals nothing without the keys of the caller', async () => {
-    const seal = await sealOf()
-    const of = (parts: readonly string[], by = seal) => by.fingerprint(parts)
+    const of = async (parts: readonly string[], apiKey?: string) =>
+      (await sealOf(apiKey, 'order-1', [...parts])).fingerprint
     const first = await of(['POST', '/v1/chat/completions', '{}'])
     expect(first).toMatch(/^[0-9a-f]{64}$/)
-    expect(await of(['POST', '/v1/chat/completions', '{}'], await sealOf())).toBe(first)
+    expect(await of(['POST', '/v1/chat/completions', '{}'])).toBe(first)
     for (const parts of [
       ['POST', '/v1/chat/completions', '{ }'],
       ['POST', '/v1/responses', '{}'],
@@ -97,7 +100,7 @@ describe('the fingerprint of a request', () => {
     ]) {
       expect(await of(parts)).not.toBe(first)
     }
-    expect(await of(['POST', '/v1/chat/completions', '{}'], await sealOf('other'))).not.toBe(first)
+    expect(await of(['POST', '/v1/chat/completions', '{}'], 'other')).not.toBe(first)
   })
 })
 
