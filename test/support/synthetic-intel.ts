@@ -3,7 +3,7 @@ import 'reflect-metadata'
 import { createHash } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 import * as der from '../../src/enclave/simulated/der-writer.ts'
-import { copyBytes, utf8, type Bytes } from '../../src/protocol/bytes.ts'
+import { copyBytes, fromHex, utf8, type Bytes } from '../../src/protocol/bytes.ts'
 
 /** A root, a platform authority and a platform as Intel has them, from keys made here: nothing outside tests trusts it. */
 export interface SyntheticIntel {
@@ -29,6 +29,8 @@ export interface Revocations {
   readonly listSignedBy?: 'authority' | 'stranger'
   /** The certificate that ended a minute ago. */
   readonly ended?: 'chip' | 'authority' | 'signing'
+  /** The provisioning enclaves that the chip certificate names, in hex; one unless given. */
+  readonly pceIds?: readonly string[]
 }
 
 export const FMSPC = '90C06F000000'
@@ -55,7 +57,9 @@ export async function makeSyntheticIntel(
   const issue = issuer(now, revocations.ended && names[revocations.ended])
   const rootCert = await issue(ROOT, ROOT, root, root, [authorityMark()])
   const authorityCert = await issue(PLATFORM, ROOT, authority, root, [authorityMark()])
-  const ofChip = [new x509.Extension('1.2.840.113741.1.13.1', false, sgxExtension())]
+  const ofChip = [
+    new x509.Extension('1.2.840.113741.1.13.1', false, sgxExtension(revocations.pceIds)),
+  ]
   const chipCert = await issue(CHIP, PLATFORM, chip, authority, ofChip)
   const forgedCert = await issue(CHIP, CHIP, forged, chip, ofChip)
   const signingCert = await issue(SIGNING, ROOT, signing, root, [])
@@ -128,7 +132,7 @@ async function revocationList(
 const id = (suffix: string) => der.objectId(`1.2.840.113741.1.13.1.${suffix}`)
 
 /** What Intel says of a chip in its certificate: patch levels, family and model. */
-function sgxExtension(): Bytes {
+function sgxExtension(pceIds: readonly string[] = ['0000']): Bytes {
   const components = Array.from({ length: 16 }, (_, index) =>
     der.sequence(id(`2.${index + 1}`), der.integer(CPU_SVN)),
   )
@@ -140,7 +144,7 @@ function sgxExtension(): Bytes {
   return der.sequence(
     der.sequence(id('1'), der.octetString(new Uint8Array(16))),
     der.sequence(id('2'), tcb),
-    der.sequence(id('3'), der.octetString(new Uint8Array(2))),
+    ...pceIds.map((pceId) => der.sequence(id('3'), der.octetString(fromHex(pceId)))),
     der.sequence(id('4'), der.octetString(copyBytes(Buffer.from(FMSPC, 'hex')))),
     der.sequence(id('5'), Uint8Array.of(0x0a, 1, 0)),
   )

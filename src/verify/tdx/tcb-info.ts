@@ -13,6 +13,7 @@ const moduleIdentity = { mrsigner: hex(48), attributes: hex(8), attributesMask: 
 
 export const tcbInfoSchema = z.looseObject({
   id: z.literal('TDX'),
+  pceId: hex(2),
   tcbEvaluationDataNumber: z.int().min(0),
   tdxModule: z.looseObject(moduleIdentity),
   tdxModuleIdentities: z

@@ -1,8 +1,10 @@
 import { utils, type Quote, type Collateral, type TDReport10 } from '@phala/dcap-qvl'
+import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { chipChain } from './chip-chain.ts'
+import { requirePceId } from './pce-id.ts'
 import { enclaveIdentitySchema, tcbInfoSchema, type TcbInfo } from './tcb-info.ts'
 import { judgeTdxModule, type ModuleVerdict } from './tdx-module.ts'
 
@@ -25,7 +27,7 @@ const ISV_SVN_OFFSET = 258
  * 4.1.2.4.17; Intel PCS API v4, "Get TDX TCB Info"): the TDX module by its own identity, the platform by the first
  * TCB level it reaches, the quoting enclave by its own level; the worst of the three counts. The signatures over
  * quote and collateral are verified before.
- * @throws EvidenceRefused `hardware` when the chip certificate or the TDX module does not match
+ * @throws EvidenceRefused `hardware` when the chip certificate, its provisioning enclave or the TDX module does not match
  * @throws MalformedEvidence when TCB info or enclave identity cannot be parsed
  */
 export function judgeTcb(quote: Quote, td: TDReport10, collateral: Collateral): TcbVerdict {
@@ -60,8 +62,9 @@ const NOT_SUPPORTED: Level = { status: 'NotSupported', advisoryIds: [] }
  */
 const BELOW_EVERY_LEVEL: Level = { status: 'OutOfDate', advisoryIds: [] }
 
-function platformLevel(quote: Quote, teeTcbSvn: Uint8Array, { tcbLevels }: TcbInfo): Level {
-  const { cpuSvn, pceSvn } = readChip(quote)
+function platformLevel(quote: Quote, teeTcbSvn: Uint8Array, { pceId, tcbLevels }: TcbInfo): Level {
+  const { chip, cpuSvn, pceSvn } = readChip(quote)
+  requirePceId(chip, pceId)
   // The first two components are the TDX module's, which is rated by its own identity from version 1 on.
   const first = (teeTcbSvn[1] ?? 0) > 0 ? 2 : 0
   const reached = tcbLevels.toSorted(byLevel).find(({ tcb }) => {
@@ -90,10 +93,15 @@ function byLevel({ tcb: left }: TcbLevel, { tcb: right }: TcbLevel): number {
   return differing === -1 ? 0 : (other[differing] ?? 0) - (one[differing] ?? 0)
 }
 
-function readChip(quote: Quote): { cpuSvn: Uint8Array; pceSvn: number } {
+function readChip(quote: Quote): { chip: Bytes; cpuSvn: Uint8Array; pceSvn: number } {
   try {
-    const extension = utils.getIntelExtension(chipChain(quote).chip)
-    return { cpuSvn: utils.getCpuSvn(extension), pceSvn: utils.getPceSvn(extension) }
+    const { chip } = chipChain(quote)
+    const extension = utils.getIntelExtension(chip)
+    return {
+      chip: copyBytes(chip),
+      cpuSvn: utils.getCpuSvn(extension),
+      pceSvn: utils.getPceSvn(extension),
+    }
   } catch (cause) {
     throw new EvidenceRefused('hardware', ['chip_certificate'], { cause })
   }

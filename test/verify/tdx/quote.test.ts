@@ -230,6 +230,18 @@ describe('a quote is refused', () => {
       `${HARDWARE} (tdx_module_version)`,
     ],
     [
+      'under TCB info on another provisioning enclave',
+      { tcbInfo: (info) => ({ ...info, pceId: '0001' }) },
+      {},
+      `${HARDWARE} (pce_id)`,
+    ],
+    [
+      'under TCB info on no provisioning enclave',
+      { tcbInfo: ({ pceId: _, ...info }) => info },
+      {},
+      'malformed TCB info: pceId',
+    ],
+    [
       'under TCB info of another kind',
       { tcbInfo: (info) => ({ ...info, id: 'SGX' }) },
       {},
@@ -291,6 +303,20 @@ describe('a quote is refused', () => {
       await expect(verify(quote, forged, NOW)).rejects.toThrow(`${HARDWARE} (certificate_roles)`)
     }
   })
+
+  it.each([[[]], [['0000', '0000']], [['0000', '0001']]])(
+    'of a chip whose certificate names the provisioning enclaves %j',
+    async (pceIds) => {
+      const odd = await makeSyntheticIntel(NOW, { pceIds })
+      const quote = await makeQuote(odd, GUEST)
+      const judging = createQuoteVerifier(odd.rootDer)(
+        quote,
+        await collateralFor(quote, {}, odd),
+        NOW,
+      )
+      await expect(judging).rejects.toThrow(`${HARDWARE} (pce_id)`)
+    },
+  )
 
   it('of a chip that the key of another chip certified in place of Intel', async () => {
     const { forgedChip } = intel
