@@ -21,8 +21,8 @@ const NO_NEWER_BUNDLE =
 /**
  * Finds the newest of the given bundles (compact JWS), for its revocations. An expired one still counts: revocations
  * do not lapse. A bundle that the release root did not sign is refused, and so are bundles that are all older than
- * one accepted before. `own` is the receipt's bundle: it is used where no other is given, and must then not be older
- * than the one accepted before.
+ * one accepted before, and two different ones of one version. `own` is the receipt's bundle: it is used where no other
+ * is given, and must then not be older than the one accepted before.
  */
 export async function findNewestBundle(
   texts: readonly string[],
@@ -48,18 +48,15 @@ export async function findNewestBundle(
     if (typeof candidate === 'string') return refused(candidate)
     found.push(candidate)
   }
-  const [newest, ...older] = found.toSorted(
-    (left, right) => right.accepted.version - left.accepted.version,
-  )
+  const [newest] = found.toSorted((left, right) => right.accepted.version - left.accepted.version)
   if (newest === undefined) return refused('there is none')
   const { bundle, accepted } = newest
-  const forked = [...older.map((one) => one.accepted), options.lastAccepted].some(
-    (one) =>
-      one?.root === accepted.root &&
-      one.version === accepted.version &&
-      one.sha256 !== accepted.sha256,
-  )
-  if (forked) return refused(`there are two different bundles of version ${accepted.version}`)
+  const forked = forkedVersion([
+    ...found.map((one) => one.accepted),
+    ...(await acceptableOwn(own, rootJwk, options)),
+    ...(options.lastAccepted?.root === accepted.root ? [options.lastAccepted] : []),
+  ])
+  if (forked !== undefined) return refused(`there are two different bundles of version ${forked}`)
   const { lastAccepted } = options
   if (lastAccepted?.root === accepted.root && lastAccepted.version > accepted.version) {
     return refused(
@@ -92,6 +89,23 @@ export async function newestOf(
   return judged
     .flatMap(({ bundle }) => bundle ?? [])
     .toSorted((left, right) => right.version - left.version)[0]
+}
+
+/** The bundle in the receipt, unless the receipt's own checks refuse it anyway. */
+async function acceptableOwn(
+  jws: string,
+  rootJwk: Es256Jwk,
+  options: TrustBundleOptions,
+): Promise<AcceptedBundle[]> {
+  const judged = await judgeCandidate(jws, rootJwk, options)
+  return typeof judged === 'string' ? [] : [judged.accepted]
+}
+
+/** A version of which there are two bundles: whoever holds the root shows different ones to different people. */
+function forkedVersion(bundles: readonly AcceptedBundle[]): number | undefined {
+  return bundles.find(({ version, sha256 }) =>
+    bundles.some((other) => other.version === version && other.sha256 !== sha256),
+  )?.version
 }
 
 function refused(fault: string): NewestBundle {

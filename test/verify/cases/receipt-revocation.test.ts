@@ -93,11 +93,41 @@ describe('revocation', () => {
   test('is read from the newest of several bundles, an expired one included', async () => {
     const revoked = { measurements: [measurement] }
     const newest = await signBundle(world, { version: 9, revoked, expires_at: inDays(-0.5) })
-    const bundles = [await signBundle(world, { version: 8 }), newest, await signBundle(world)]
+    const older = await signBundle(world, { version: 6 })
+    const bundles = [await signBundle(world, { version: 8 }), newest, older]
     const result = await judgeReceipt(world, await receiptOf(world), { trust: { bundles } })
     expectOnly(result, 'router_attestation.not_revoked', `measurement ${measurement} is revoked`)
     expect(result.notes[0]).toMatch(/^newest_bundle: version 9 expired at /)
     expect(result.accepted).toMatchObject({ version: 9, jws: newest })
+  })
+
+  test('is not hidden by a fork: two bundles of one version are refused, also where one is in the receipt', async () => {
+    const text = await receiptOf(world)
+    const seventh = await signBundle(world, { revoked: { measurements: [measurement] } })
+    const eighth = await signBundle(world, { version: 8 })
+    const ninth = await signBundle(world, { version: 9 })
+    const seen = (version: number) => ({ root: world.root.kid, version, sha256: OTHER })
+    const cases = [
+      [{ bundles: [eighth, await signBundle(world, { version: 7 })] }, 7],
+      [{ bundles: [seventh, eighth] }, 7],
+      [{ bundles: [eighth], lastAccepted: seen(7) }, 7],
+      [{ lastAccepted: seen(7) }, 7],
+      [{ bundles: [ninth, eighth, await signBundle(world, { version: 8 })] }, 8],
+      [{ bundles: [ninth, eighth], lastAccepted: seen(8) }, 8],
+    ] as const
+    for (const [trust, version] of cases) {
+      const result = await judgeReceipt(world, text, { trust })
+      const fault = `there are two different bundles of version ${version}`
+      expectOnly(result, 'newest_bundle', fault)
+      expect(result.accepted).toBeUndefined()
+    }
+    const own = await signBundle(world)
+    const router = { trust_bundle_jws: own }
+    const held = await judgeReceipt(world, await receiptOf(world, { router }), {
+      trust: { bundles: [own, eighth, own], lastAccepted: { ...seen(7), root: OTHER } },
+    })
+    expect(failures(held)).toEqual([])
+    expect(held.accepted).toMatchObject({ version: 8, jws: eighth })
   })
 
   test('a bundle that cannot be the newest is refused', async () => {
