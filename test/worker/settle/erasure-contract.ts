@@ -89,7 +89,13 @@ export function describeErasure(instances: Instances) {
       expect(await findCustomer(right, 'gone')).toBe(undefined)
       expect((await rejectionOf(admit(right, askOf(key, 'gone-3')))).code).toBe('unauthorized')
       await sweepAll(left, NOW)
-      // One request is still in progress: it is settled, and its receipt goes like the others.
+      // One request is still in progress. Receipts do not wait for it.
+      expect(
+        await reader(right)(
+          sql`SELECT customer_id, jws FROM receipts WHERE customer_id LIKE '%gone'`,
+        ),
+      ).toEqual([{ customer_id: 'ledger-of-gone', jws: null }])
+      // It is settled, and its receipt goes like the others.
       await commitSettlement(
         right,
         settlementOf(key, 'gone-2', { nano: 15n, receipt: receiptOf('gone-receipt-2') }),
