@@ -94,11 +94,14 @@ async function serve(options: ProxyOptions): Promise<void> {
 }
 
 function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest): string {
-  const verdict =
-    receipt === undefined
-      ? ''
-      : `  receipt ${printable(receipt.id ?? 'missing')} ${receipt.ok ? 'holds' : `DOES NOT HOLD: ${receipt.failed.join(', ')}`}`
-  return `${method} ${printable(path)} ${status} ${milliseconds} ms${verdict}`
+  return `${method} ${printable(path)} ${status} ${milliseconds} ms${verdictOf(receipt)}`
+}
+
+function verdictOf(receipt: ProxiedRequest['receipt']): string {
+  if (receipt === undefined) return ''
+  if (receipt === 'not_asked_for') return '  receipt not asked for'
+  const verdict = receipt.ok ? 'holds' : `DOES NOT HOLD: ${receipt.failed.join(', ')}`
+  return `  receipt ${printable(receipt.id ?? 'missing')} ${verdict}`
 }
 
 /** Paths come from the requesting tool, ids and reasons from others: they must not control the terminal. */

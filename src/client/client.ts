@@ -1,4 +1,5 @@
 import { RECEIPT_ENDPOINTS } from '../protocol/receipt.ts'
+import { wantsReceipt } from '../protocol/wants-receipt.ts'
 import { digestAnswer } from './answer-digest.ts'
 import { ClientError, ReceiptRefused } from './errors.ts'
 import { addressOf, type ClientOptions, type Settings } from './options.ts'
@@ -30,7 +31,7 @@ export interface Client {
 export interface Receipts {
   /**
    * The verified receipt of an answer from `fetch`; the answer must have been read to its end. Resolves with
-   * undefined for an answer that cannot have one.
+   * undefined for an answer that cannot have one, and for one without where the request asked for none.
    */
   of(response: Response): Promise<ReceiptOutcome | undefined>
   /** Waits for those that are being verified. */
@@ -132,9 +133,15 @@ class AnswerWatch implements Receipts {
     const exchange = new ObservedExchange(request, digestAnswer(answer.headers), this.#verifier)
     const { onReceipt, requireReceipt } = this.#options
     const verified = () => this.#track(exchange.outcome())
+    const expected = wantsReceipt(request.headers)
+    const reported = async (): Promise<ReceiptOutcome | undefined> => {
+      const outcome = await verified()
+      return expected || outcome.id !== undefined ? outcome : undefined
+    }
     const body = exchange.tap(answer.body, {
       known: () => {
-        if (onReceipt !== undefined) void this.#track(verified().then(onReceipt))
+        if (onReceipt === undefined) return
+        void this.#track(reported().then((outcome) => outcome && onReceipt(outcome)))
       },
       ended: async () => {
         if (requireReceipt === true) requireVerified(await verified())
@@ -142,7 +149,7 @@ class AnswerWatch implements Receipts {
     })
     const passed = asResponse({ ...answer, body }, url)
     this.#answers.set(passed, () =>
-      exchange.known.then((known) => (known ? verified() : undefined)),
+      exchange.known.then((known) => (known ? reported() : undefined)),
     )
     return passed
   }

@@ -13,14 +13,18 @@ const CREDENTIALS = ['authorization', 'x-api-key'] as const
 export class ObservedExchange {
   readonly #request: OutgoingRequest
   readonly #digest: AnswerDigest
-  readonly #verifier: ReceiptVerifier
+  readonly #verifier: Pick<ReceiptVerifier, 'verify'>
   #settle: (known: boolean) => void = () => {}
   #settled = false
   #outcome: Promise<ReceiptOutcome> | undefined
   /** Resolves at the end of the answer: with false where it was cut off before it named a receipt. */
   readonly known: Promise<boolean>
 
-  constructor(request: OutgoingRequest, digest: AnswerDigest, verifier: ReceiptVerifier) {
+  constructor(
+    request: OutgoingRequest,
+    digest: AnswerDigest,
+    verifier: Pick<ReceiptVerifier, 'verify'>,
+  ) {
     this.#request = request
     this.#digest = digest
     this.#verifier = verifier

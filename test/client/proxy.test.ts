@@ -202,6 +202,16 @@ describe('the loopback proxy', () => {
     expect(after.body + page.body).not.toContain('SECRET')
   })
 
+  test('says of an answer to a request for no receipt that none was asked for, and of its own that one is missing', async () => {
+    const proxy = await proxyFor(host)
+    await call(proxy, CHAT, { 'x-service-receipt': ' False' }, 'SECRET')
+    expect(proxy.answered).toMatchObject([{ status: 200, receipt: 'not_asked_for' }])
+    expect(proxy.state().receipts).toEqual([])
+    await call(proxy, CHAT, { 'x-service-receipt': 'no' }, 'SECRET')
+    expect(proxy.answered[1]).toMatchObject({ receipt: { ok: false, failed: ['receipt_missing'] } })
+    expect(proxy.state().receipts).toMatchObject([{ failed: ['receipt_missing'] }])
+  })
+
   test('cuts an answer where the router cut it', async () => {
     const cutting = await startFakeRouter(world, (_request, response) => {
       response.write('half')

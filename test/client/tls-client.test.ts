@@ -71,6 +71,29 @@ describe('a pinned fetch', () => {
     )
   })
 
+  test('reports no receipt as missing that the request asked not to have, but verifies one that is named all the same', async () => {
+    const named = await router()
+    const silent = await router((_request, response) => response.end('{"choices":[]}'))
+    const post = async (host: FakeRouter, wanted: string) => {
+      const reported: (readonly string[])[] = []
+      const { client } = clientFor(host, { onReceipt: ({ failed }) => reported.push(failed) })
+      const answer = await client.fetch(`${host.baseURL}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'x-service-receipt': wanted },
+        body: '{}',
+      })
+      await answer.text()
+      const outcome = await client.receipts.of(answer)
+      await client.receipts.settled()
+      return { outcome: outcome?.failed, reported }
+    }
+    expect(await post(silent, 'false')).toEqual({ outcome: undefined, reported: [] })
+    const missing = ['receipt_missing']
+    expect(await post(silent, 'true')).toEqual({ outcome: missing, reported: [missing] })
+    const unavailable = ['receipt_unavailable']
+    expect(await post(named, 'false')).toEqual({ outcome: unavailable, reported: [unavailable] })
+  })
+
   test('asks for evidence once, however many requests and connections follow', async () => {
     const host = await router()
     const { client } = clientFor(host)

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { hopByHop } from '../../protocol/hop-by-hop.ts'
+import { wantsReceipt } from '../../protocol/wants-receipt.ts'
 import type { Client } from '../client.ts'
 import { AttestationRefused, ClientError } from '../errors.ts'
 import type { ReceiptOutcome } from '../receipt-outcome.ts'
@@ -16,7 +17,7 @@ export interface ProxiedRequest {
   readonly status: number
   readonly milliseconds: number
   /** Undefined where the answer cannot have one. */
-  readonly receipt: ReceiptOutcome | undefined
+  readonly receipt: ReceiptOutcome | 'not_asked_for' | undefined
 }
 
 export interface ProxyPlan {
@@ -138,7 +139,9 @@ async function forward(
   else await pipeline(Readable.from(answer.body), response).catch(() => undefined)
   const outcome = await receipt
   if (outcome !== undefined) log.add(outcome)
-  onAnswered({ method, path, status: answer.status, milliseconds: now() - began, receipt: outcome })
+  const declined = answer.ok && !wantsReceipt(headers)
+  const verdict = outcome ?? (declined ? 'not_asked_for' : undefined)
+  onAnswered({ method, path, status: answer.status, milliseconds: now() - began, receipt: verdict })
 }
 
 /** Whether the platform makes such a request at all: it refuses some methods, a GET with a body, and a name or password in the URL. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
 import type { Operation } from '../http/operation.ts'
-import { wantsReceipt } from '../http/receipt-option.ts'
+import { wantsReceipt } from '../../protocol/wants-receipt.ts'
 
 /** Options from the service's own request headers. */
 export interface ChatOptions {
