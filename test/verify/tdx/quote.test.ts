@@ -237,7 +237,7 @@ describe('a quote is refused', () => {
     ],
     [
       'under TCB info on no provisioning enclave',
-      { tcbInfo: ({ pceId: _, ...info }) => info },
+      { tcbInfo: (info) => ({ ...info, pceId: undefined }) },
       {},
       'malformed TCB info: pceId',
     ],
