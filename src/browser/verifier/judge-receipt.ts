@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { es256JwkSchema } from '../../protocol/jwk.ts'
@@ -14,6 +13,7 @@ import { newestOf } from '../../verify/newest-bundle.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
 import type { ProviderStatus } from '../../verify/receipt-provider.ts'
+import { readReceiptText } from '../../verify/receipt-text.ts'
 import { verifyReceipt } from '../../verify/receipt.ts'
 import { responseDigest } from '../../verify/response-digest.ts'
 import type { Findings } from '../chain/picture.ts'
@@ -45,8 +45,6 @@ export interface ReceiptReport extends Findings {
   /** Which of the two bodies were compared with the receipt. */
   readonly compared: { readonly request: boolean; readonly response: boolean }
 }
-
-const answerSchema = z.object({ id: z.string(), receipt: z.string() })
 
 /**
  * Verifies a receipt with the available evidence.
@@ -84,8 +82,9 @@ async function judge(
   requirements: Requirements,
   deps: PageDeps,
 ): Promise<Omit<ReceiptReport, 'compared'>> {
-  const { id, receipt } = readReceipt(
-    input.text === '' ? await fetchReceipt(input, router) : input.text,
+  const isFetched = input.text === ''
+  const { id, receipt } = readReceiptText(
+    isFetched ? await fetchReceipt(input, router) : input.text,
   )
   const { rootJwk, environments, allowSimulated, requireCrl, crl } = requirements
   const published = router && (await publishedBundle(router))
@@ -100,7 +99,8 @@ async function judge(
     now: deps.now(),
     jwks,
     evidence,
-    expected: await expectations(id, input),
+    // What the router answers may be another receipt than the one that was asked for.
+    expected: await expectations(isFetched ? input.id : id, input),
     router: { rootJwk, environments, bundles, lastAccepted },
     simulated: allowSimulated ? 'any' : 'refuse',
     requireCrl,
@@ -121,13 +121,6 @@ async function judge(
     provider,
     ...(claims === undefined ? {} : { claims }),
   }
-}
-
-/** The whole answer of the router, or only the JWS in it. */
-function readReceipt(text: string): { id: string | undefined; receipt: string } {
-  const trimmed = text.trim()
-  if (!trimmed.startsWith('{')) return { id: undefined, receipt: trimmed }
-  return readDocument(answerSchema, parseStrictJson(trimmed, 'receipt file'), 'receipt file')
 }
 
 async function fetchReceipt(

@@ -1,12 +1,11 @@
 import { Command, Option } from 'commander'
-import { z } from 'zod'
 import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
-import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { receiptHeadline } from '../../verify/headline.ts'
 import { releaseRootPolicy } from '../../verify/providers/envelope.ts'
 import { providerJudge } from '../../verify/providers/provider-judge.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
+import { readReceiptText } from '../../verify/receipt-text.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptOutcome } from '../../verify/receipt.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
 import { defaultStatePath, writeAcceptedBundle } from '../../client/node/bundle-state.ts'
@@ -42,6 +41,8 @@ interface ReceiptCommandOptions extends ExpectationOptions {
   readonly now?: number
   readonly json?: boolean
   readonly local?: boolean
+  /** The receipt that was asked for, where it comes from the router and not from a file. */
+  readonly wantedId?: string | undefined
   /** For the local router: the release root of its attested provider, and the API key that may read its evidence. */
   readonly providerRootJwk?: unknown
   readonly apiKey?: string
@@ -132,6 +133,7 @@ async function verifyLocal(
   await verifyText(text, {
     ...options,
     ...local,
+    wantedId: isId ? wanted : undefined,
     baseUrl: options.baseUrl ?? local.baseUrl,
     rootKey: options.rootKey ?? local.rootKey,
     allowSimulated: true,
@@ -144,7 +146,7 @@ async function verifyText(text: string, options: ReceiptCommandOptions): Promise
       'give --root-key, for without it nothing is proven about the machine; or ask for --signature-only',
     )
   }
-  const { id, receipt } = readReceipt(text)
+  const { id, receipt } = readReceiptText(text)
   const client = routerClient(options)
   const { jwks, evidence } = await obtainKeys(receipt, options, client)
   const router = await routerTrust(options, client)
@@ -152,7 +154,7 @@ async function verifyText(text: string, options: ReceiptCommandOptions): Promise
     now: options.now ?? Date.now(),
     jwks,
     evidence,
-    expected: { id, ...(await expectations(options)) },
+    expected: { id: options.wantedId ?? id, ...(await expectations(options)) },
     router,
     simulated: simulatedPolicy(options),
     crl: options.crl === undefined ? undefined : await readInput(options.crl),
@@ -209,15 +211,6 @@ async function policyOfProvider(
   return releaseRootPolicy(rootJwk, {
     environments: [...acceptedEnvironments(environment, allowSimulated)],
   })
-}
-
-const answerSchema = z.object({ id: z.string(), receipt: z.string() })
-
-/** The whole answer of the router, or only the JWS in it. */
-function readReceipt(text: string): { id: string | undefined; receipt: string } {
-  const trimmed = text.trim()
-  if (!trimmed.startsWith('{')) return { id: undefined, receipt: trimmed }
-  return readDocument(answerSchema, parseStrictJson(trimmed, 'receipt file'), 'receipt file')
 }
 
 function routerClient({ baseUrl }: ReceiptCommandOptions): RouterClient | undefined {

@@ -1,11 +1,17 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { judgeReceipt, type ReceiptReport } from '../../../src/browser/verifier/judge-receipt.ts'
 import { memoryState } from '../../../src/client/memory-state.ts'
-import { toHex } from '../../../src/protocol/bytes.ts'
+import { toHex, utf8 } from '../../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { providerJudge } from '../../../src/verify/providers/provider-judge.ts'
 import { releaseRootPolicy } from '../../../src/verify/providers/envelope.ts'
-import { anchorsOf, evidence, providerHopOf, receiptOf } from '../../support/synthetic-receipt.ts'
+import {
+  anchorsOf,
+  evidence,
+  providerHopOf,
+  RECEIPT_ID,
+  receiptOf,
+} from '../../support/synthetic-receipt.ts'
 import { MEASUREMENT, NOW } from '../../support/synthetic-snp.ts'
 import { makeWorld, signBundle, type World } from '../../support/synthetic-world.ts'
 
@@ -62,7 +68,7 @@ describe('a receipt on the verifier page', () => {
     const state = memoryState()
     const revoked = { measurements: [toHex(MEASUREMENT)] }
     const newer = await signBundle(router, { version: 8, revoked })
-    const older = await signBundle(router, { version: 7 })
+    const older = await signBundle(router, { version: 6 })
     const slow: typeof fetch = async () => {
       const sha256 = await sha256Hex(newer)
       await state.write({ root: router.root.kid, version: 8, sha256, jws: newer })
@@ -97,6 +103,52 @@ describe('a receipt on the verifier page', () => {
       'router_attestation.not_revoked',
     ])
     expect(await state.read(router.root.jwk)).toMatchObject({ version: 8 })
+  })
+
+  test.each([
+    ['holds', RECEIPT_ID, []],
+    ['is refused', 'another-id', ['receipt_id']],
+  ])('that the router gave for an id %s where it is the one of %s', async (_, id, failed) => {
+    const { jwk, kid } = router.receiptKey
+    const receipt = await receiptOf(router)
+    const report = await judgeReceipt(
+      {
+        text: '',
+        id,
+        apiKey: 'key',
+        evidence: [],
+        jwks: { keys: [{ ...jwk, kid, alg: 'ES256', use: 'sig' }] },
+        bundles: [],
+        request: undefined,
+        response: undefined,
+        providerPolicy: undefined,
+      },
+      {
+        base: new URL('https://router.test'),
+        fetch: async () => new Response(null, { status: 404 }),
+        get: async (path) =>
+          path === `/v1/receipts/${id}`
+            ? // A router that lies tells the id of what it gives.
+              { status: 200, body: utf8(JSON.stringify({ id: RECEIPT_ID, receipt })) }
+            : { status: 404, body: new Uint8Array() },
+      },
+      {
+        rootJwk: router.root.jwk,
+        environments: ['production'],
+        allowSimulated: false,
+        requireCrl: false,
+        crl: undefined,
+        logPolicy: undefined,
+      },
+      {
+        now: () => NOW,
+        nonce: () => 'a1'.repeat(32),
+        state: memoryState(),
+        anchors: anchorsOf(router),
+      },
+    )
+    expect(report.checks.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual(failed)
+    expect(report.checks.map(({ name }) => name)).toContain('receipt_id')
   })
 })
 

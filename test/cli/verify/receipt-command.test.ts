@@ -146,12 +146,28 @@ describe('verify receipt', () => {
     const fetched = await verify(...receipt, ...state)
     expect(failedChecks(fetched)).toEqual(['router_attestation.not_revoked'])
 
-    router.publish(await signBundle(world, currentBundle(world)))
+    router.publish(await readFile(file('bundle.jws'), 'utf8'))
     const remembered = await verify(...receipt, ...state)
     expect(failedChecks(remembered), 'the router hides the newer one').toEqual([
       'router_attestation.not_revoked',
     ])
     expect((await verify(...receipt, '--state', 'none')).code).toBe(0)
+
+    const fork = await router.write('fork.jws', await signBundle(world, currentBundle(world)))
+    const forked = await judgeReceipt(...allowed, '--bundle', fork)
+    expect(failedChecks(forked), 'another one of the version in the receipt').toEqual([
+      'newest_bundle',
+    ])
+  })
+
+  test('the answer of a model is not a receipt, and it is said where its receipt is', async () => {
+    const id = '5f0c0b1e-0e0c-4a58-9d0f-2f6a3f7f5a55'
+    const answer = await router.write('answer.json', `{"service": {"receipt_id": "${id}"}}`)
+    const run = await verify('receipt', answer, '--jwks', file('jwks.json'), ...root())
+    expect(run.err).toBe(
+      `error: malformed receipt file: this is a model's answer; its receipt is what the router answers to GET /v1/receipts/${id}\n`,
+    )
+    expect(run.code).toBe(2)
   })
 
   test('an unattested provider fails only where an attested one is required', async () => {
