@@ -1,4 +1,6 @@
 import type { z } from 'zod'
+import { formatNano } from '../../protocol/money.ts'
+import { ApiError } from '../http/errors.ts'
 import { eurText } from '../settle/key-view.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalBigintOf, optionalNumberOf, textOf } from '../storage/row.ts'
@@ -66,9 +68,13 @@ export async function findCustomer(db: Database, id: string): Promise<CustomerVi
   return row === undefined ? undefined : viewOf(row)
 }
 
+/** The most that a balance may be: what the column takes, in whole euros. */
+const MAX_BALANCE_NANO = 9_000_000_000n * 1_000_000_000n
+
 /**
  * Adds a credit unless the customer already has one with that reference, in one batch.
  * @returns the customer afterwards and whether anything changed; undefined when there is no such customer
+ * @throws ApiError `invalid_request_error` when the balance would be more than it may be
  */
 export async function creditCustomer(
   db: Database,
@@ -77,6 +83,7 @@ export async function creditCustomer(
   now: number,
 ): Promise<{ readonly customer: CustomerView; readonly applied: boolean } | undefined> {
   const { amountNano, reference } = credit
+  await checkRoom(db, id, credit)
   const rows = await db.batch([
     sql`UPDATE customers SET balance_nano = balance_nano + ${int64(amountNano)}
       WHERE customer_id = ${id} AND ${LIVE} AND NOT EXISTS (SELECT 1 FROM credits
@@ -89,6 +96,24 @@ export async function creditCustomer(
   ])
   const [, inserted = [], [row] = []] = rows
   return row === undefined ? undefined : { customer: viewOf(row), applied: inserted.length === 1 }
+}
+
+/** Two credits at the same moment may both find room; the storage then refuses the second. */
+async function checkRoom(
+  db: Database,
+  id: string,
+  { amountNano, reference }: Parameters<typeof creditCustomer>[2],
+): Promise<void> {
+  const [rows = []] = await db.batch([
+    sql`SELECT 1 FROM customers WHERE customer_id = ${id}
+      AND balance_nano > ${int64(MAX_BALANCE_NANO - amountNano)}
+      AND NOT EXISTS (SELECT 1 FROM credits
+        WHERE customer_id = ${id} AND reference = ${reference})`,
+  ])
+  if (rows.length === 0) return
+  const most = formatNano(MAX_BALANCE_NANO)
+  const message = `With this credit the balance would be more than ${most} EUR, the most that it may be.`
+  throw new ApiError('invalid_request_error', message, { param: 'amount_eur' })
 }
 
 /**

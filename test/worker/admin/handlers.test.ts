@@ -337,6 +337,28 @@ describe('the admin interface', () => {
     }
   })
 
+  it('refuses a credit that takes the balance beyond what can be stored, but not its repeat', async () => {
+    const params = idOf(await create())
+    const add = (reference: string, amount: string) => ({
+      params,
+      body: { amount_eur: amount, reference },
+    })
+    // Ten euros are there from the start.
+    for (const n of [1, 2, 3, 4, 5, 6, 7, 8])
+      await call(admin.addCredit, add(`r-${n}`, '1000000000'))
+    expect(await refusal(admin.addCredit, add('r-9', '1000000000'))).toEqual({
+      code: INVALID,
+      message:
+        'With this credit the balance would be more than 9000000000 EUR, the most that it may be.',
+      param: 'amount_eur',
+    })
+    expect(await call(admin.addCredit, add('r-9', '999999990'))).toMatchObject({
+      balance_eur: '9000000000.00',
+      applied: true,
+    })
+    expect(await call(admin.addCredit, add('r-8', '1000000000'))).toMatchObject({ applied: false })
+  })
+
   it('runs maintenance, and at another time in local mode only', async () => {
     const { id } = idOf(await create())
     await storage.customer(id).batch([
