@@ -1,26 +1,33 @@
 import { isJsonObject, printJson, type JsonObject } from './json-object.ts'
 import { utf8Length } from './message-text.ts'
+import type { CallForm } from './tool-calls.ts'
 
 /**
  * UTF-8 bytes of the text in a delta or a message: content, reasoning, refusal, and arguments of calls. It counts
  * everything the provider produced, even what the client does not see, because that is billed where the provider's
  * own count is missing. It accepts any form and never throws: deltas of further choices are not parsed otherwise, and
  * an error in them must not fail the answer.
+ * @param form in which form earlier deltas of the same answer had calls: those in the other one are copies
  */
-export function producedTextBytes(message: unknown): number {
+export function producedTextBytes(message: unknown, form?: CallForm): number {
   if (!isJsonObject(message)) return 0
   const { content, refusal, reasoning, reasoning_content: olderReasoning } = message
   // Where reasoning has two names, one is a copy of the other.
   const reasoningBytes = Math.max(textBytes(reasoning), textBytes(olderReasoning))
-  // Beside a list of calls, one in the older form is a copy.
-  const listed = listOf(message['tool_calls'])
-  const calls = listed.length > 0 ? listed.map(functionOf) : [message['function_call']]
+  const calls = calledIn(message, form)
   return (
     textBytes(content) +
     textBytes(refusal) +
     reasoningBytes +
     calls.reduce<number>((sum, call) => sum + argumentBytes(call), 0)
   )
+}
+
+function calledIn(message: JsonObject, form: CallForm | undefined): readonly unknown[] {
+  const listed = listOf(message['tool_calls'])
+  // Beside a list of calls, one in the older form is a copy.
+  if (listed.length > 0) return form === 'single' ? [] : listed.map(functionOf)
+  return form === 'list' ? [] : [message['function_call']]
 }
 
 /** Text, or the parts of a list: objects with `text` or `thinking`, which may be a list again. */

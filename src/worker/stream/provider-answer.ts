@@ -1,5 +1,6 @@
 import type { Steps } from '../json/steps.ts'
 import { BrokenStream } from './broken-stream.ts'
+import { choiceIndex } from './choice-index.ts'
 import type { Delta } from './delta.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, type JsonObject } from './json-object.ts'
@@ -15,7 +16,7 @@ import { UsageTally } from './usage-tally.ts'
 
 /** A provider's whole answer in the internal format. */
 export interface ProviderAnswer {
-  /** At least one. */
+  /** At least one, in the order of their indexes: clients and single answers take the first. */
   readonly choices: readonly AnswerChoice[]
   readonly tally: UsageTally
   readonly providerResponseId: string | undefined
@@ -54,7 +55,7 @@ export function* readProviderAnswer(
   tally.take(answer['usage'])
   const { id } = answer
   return {
-    choices,
+    choices: choices.toSorted((left, right) => left.index - right.index),
     tally,
     providerResponseId: readResponseId(id),
   }
@@ -69,19 +70,18 @@ function* readChoice(
   if (finishReason === undefined) throw new BrokenStream('no_finish')
   const message = optionalObject(choice['message'])
   if (message === undefined) throw new BrokenStream('malformed')
-  const { index } = choice
   const { content, reasoning, refusal } = readMessageText(message)
-  const { toolCalls, hasSingleCall } = readToolCalls(message, options.id)
+  const { toolCalls, form } = readToolCalls(message, options.id)
   const stripped = reasoning !== undefined && !options.includeReasoning
   return {
-    index: typeof index === 'number' && Number.isSafeInteger(index) ? index : position,
+    index: choiceIndex(choice, position),
     reasoning: stripped ? undefined : reasoning,
     content,
     refusal,
     toolCalls,
     // Log probabilities contain the tokens, including those of hidden reasoning.
     logprobs: stripped ? null : yield* readLogprobs(choice['logprobs']),
-    finishReason: finishReasonOfCalls(finishReason, hasSingleCall),
+    finishReason: finishReasonOfCalls(finishReason, form),
     stopSequence: readStopSequence(choice),
   }
 }

@@ -2,6 +2,7 @@ import { utf8 } from '../../protocol/bytes.ts'
 import { JsonOutline } from '../json/outline.ts'
 import { runAtOnce } from '../json/steps.ts'
 import { BrokenStream } from './broken-stream.ts'
+import { choiceIndex } from './choice-index.ts'
 import type { Delta } from './delta.ts'
 import { EventFramer, type ServerSentEvent, type TakeMemory } from './event-framer.ts'
 import { readFinishReason } from './finish-reason.ts'
@@ -177,19 +178,23 @@ export class ProviderStream {
     // With several choices the first may finish before the others, and counts still grow after that.
     const final = choices.length === 0 || !this.#severalChoices
     if (counted && final && this.#finishReason !== undefined) this.#done = true
-    return choices.length === 1 ? onlyTexts[0] : undefined
+    // The text of a chunk with a count of its own is already counted, and its repetition would not be.
+    const isUncounted = this.tally.uncountedTextBytes > 0
+    return choices.length === 1 && isUncounted ? onlyTexts[0] : undefined
   }
 
   #takeChoice(choice: JsonObject, position: number): string | undefined {
-    this.tally.addText(producedTextBytes(choice['delta']))
+    const isFirst = choiceIndex(choice, position) === 0
+    const form = isFirst ? this.#tools.form : undefined
+    this.tally.addText(producedTextBytes(choice['delta'], form))
     this.tally.take(choice['usage'])
-    const isFirst = (choice['index'] ?? position) === 0
     if (!isFirst) this.#severalChoices = true
     if (!isFirst || this.#finishReason !== undefined) return undefined
     const reason = readFinishReason(choice['finish_reason'])
     const onlyText = this.#takeDelta(optionalObject(choice['delta']) ?? {}, choice['logprobs'])
     if (reason === undefined) return onlyText
-    this.#finishReason = finishReasonOfCalls(reason, this.#tools.hasSingleCall)
+    this.#tools.end()
+    this.#finishReason = finishReasonOfCalls(reason, this.#tools.form)
     this.#stopSequence = readStopSequence(choice)
     this.#commit()
     return undefined

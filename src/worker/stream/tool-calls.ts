@@ -26,15 +26,18 @@ export interface ToolCall {
 /** Larger indexes are replaced: clients keep calls in arrays, and a huge index would mean a huge array. */
 const MAX_INDEX = 9_999
 
-/** Characters of ids and names of one stream that are remembered; each call counts 64 more. */
+/** Characters of ids, names and held arguments of one stream that are remembered; each call counts 64 more. */
 const MAX_REMEMBERED = 16 * 1024 * 1024
+
+/** `tool_calls`, or `function_call`. */
+export type CallForm = 'list' | 'single'
 
 /**
  * The calls in a delta or a message. `function_call` is the form that preceded `tool_calls`, with one call at most; some servers
  * still answer in it. Beside a list it is a copy.
  */
 interface GivenCalls {
-  readonly form: 'list' | 'single'
+  readonly form: CallForm
   readonly calls: readonly JsonObject[]
 }
 
@@ -57,19 +60,22 @@ export function hasCalls({ tool_calls: list, function_call: single }: JsonObject
 }
 
 /** The finish reason that belongs to calls as they are passed on. */
-export function finishReasonOfCalls(reason: string, hasSingleCall: boolean): string {
-  return hasSingleCall && reason === 'function_call' ? 'tool_calls' : reason
+export function finishReasonOfCalls(reason: string, form: CallForm | undefined): string {
+  return form === 'single' && reason === 'function_call' ? 'tool_calls' : reason
 }
 
 interface Slot {
   readonly index: number
   readonly providerId: string | undefined
   name: string
+  /** Arguments that came before the name; undefined once the call was passed on. */
+  held: string | undefined
 }
 
 /**
  * Rebuilds the tool-call fragments of one stream. Clients concatenate fragments of one `index`, so id, type and name
- * are sent once for each call, and two calls never share an index.
+ * are sent once for each call, and two calls never share an index. A call is passed on once it has a name, because
+ * clients expect that in its first fragment, and could not run a call that never gets one.
  */
 export class ToolFragments {
   readonly #responseId: string
@@ -79,8 +85,9 @@ export class ToolFragments {
   #nextIndex = 0
   #latest: Slot | undefined
   #remembered = 0
+  #unnamed = 0
   /** In which form the calls of this stream come; what comes in the other one is a copy. */
-  #form: GivenCalls['form'] | undefined
+  #form: CallForm | undefined
 
   /** `responseId` generates the ids of calls that have none. */
   constructor(responseId: string) {
@@ -96,13 +103,21 @@ export class ToolFragments {
     if (this.#form !== undefined && this.#form !== form) return []
     if (this.#form === undefined && form === 'single' && calls.every(isUnset)) return []
     const fragments = calls.flatMap((fragment) => this.#rebuildOne(fragment) ?? [])
-    if (fragments.length > 0) this.#form = form
+    if (this.#latest !== undefined) this.#form = form
     return fragments
   }
 
-  /** Whether there was a call in the form that preceded tool calls. */
-  get hasSingleCall(): boolean {
-    return this.#form === 'single'
+  /**
+   * To be called when no more fragments come.
+   * @throws BrokenStream `malformed` when a call has no name, as in a whole answer
+   */
+  end(): void {
+    if (this.#unnamed > 0) throw new BrokenStream('malformed')
+  }
+
+  /** In which form the calls of this stream come; undefined before the first. */
+  get form(): CallForm | undefined {
+    return this.#form
   }
 
   #rebuildOne(fragment: JsonObject): ToolFragment | undefined {
@@ -113,14 +128,9 @@ export class ToolFragments {
     const known = this.#find(fragment['index'], id, name)
     if (known === undefined) {
       if (id === undefined && name === '' && text === '') return undefined
-      const { index } = this.#open(fragment['index'], id, name)
-      return {
-        index,
-        id: id ?? generatedId(this.#responseId, index),
-        type: 'function',
-        function: { ...(name !== '' && { name }), arguments: text },
-      }
+      return this.#continueHeld(this.#open(fragment['index'], id), name, text)
     }
+    if (known.held !== undefined) return this.#continueHeld(known, name, text)
     // Some servers repeat the name on every fragment; a client would concatenate the copies.
     const newName = name !== '' && name !== known.name
     if (newName) {
@@ -131,24 +141,42 @@ export class ToolFragments {
     return { index: known.index, function: { ...(newName && { name }), arguments: text } }
   }
 
+  /** The first fragment of a call, with all that was held back, once it has a name. */
+  #continueHeld(slot: Slot, name: string, text: string): ToolFragment | undefined {
+    const held = (slot.held ?? '') + text
+    if (name === '') {
+      this.#remember(text.length)
+      slot.held = held
+      return undefined
+    }
+    this.#remember(name.length)
+    slot.name = name
+    slot.held = undefined
+    this.#unnamed -= 1
+    const { index, providerId } = slot
+    const id = providerId ?? generatedId(this.#responseId, index)
+    return { index, id, type: 'function', function: { name, arguments: held } }
+  }
+
   /** The slot that a fragment continues; undefined when it begins a call. */
   #find(index: unknown, id: string | undefined, name: string): Slot | undefined {
     if (!isIndex(index)) {
       if (id !== undefined) return this.#byProviderId.get(id)
-      return name === '' ? this.#latest : undefined
+      return name === '' || this.#latest?.held !== undefined ? this.#latest : undefined
     }
     const slot = this.#byProviderIndex.get(index)
     // Some servers give every call index 0: another id together with a name begins another call. Another id alone
-    // does not, because some servers generate a new id for each fragment.
+    // does not, because some servers generate a new id for each fragment. A call without a name gets this one.
     const another = name !== '' && id !== undefined && slot?.providerId !== undefined
-    return another && slot.providerId !== id ? undefined : slot
+    return another && slot.providerId !== id && slot.held === undefined ? undefined : slot
   }
 
-  /** A new slot, with the provider's own index where that is free. */
-  #open(wanted: unknown, providerId: string | undefined, name: string): Slot {
-    this.#remember((providerId?.length ?? 0) + name.length + 64)
+  /** A new slot without a name, with the provider's own index where that is free. */
+  #open(wanted: unknown, providerId: string | undefined): Slot {
+    this.#remember((providerId?.length ?? 0) + 64)
     const index = isIndex(wanted) && !this.#taken.has(wanted) ? wanted : this.#nextIndex
-    const slot: Slot = { index, providerId, name }
+    const slot: Slot = { index, providerId, name: '', held: '' }
+    this.#unnamed += 1
     this.#taken.add(index)
     this.#nextIndex = Math.max(this.#nextIndex, index + 1)
     this.#latest = slot
@@ -166,8 +194,8 @@ export class ToolFragments {
 /** The calls of a whole message. */
 export interface MessageCalls {
   readonly toolCalls: readonly ToolCall[]
-  /** Whether it is a call in the form that preceded tool calls. */
-  readonly hasSingleCall: boolean
+  /** Undefined where there is none. */
+  readonly form: CallForm | undefined
 }
 
 /**
@@ -186,7 +214,7 @@ export function readToolCalls(message: JsonObject, responseId: string): MessageC
     const id = optionalString(call['id']) || generatedId(responseId, index)
     return [{ id, type: 'function', function: { name, arguments: text ?? '{}' } }]
   })
-  return { toolCalls, hasSingleCall: isSingle && toolCalls.length > 0 }
+  return { toolCalls, form: toolCalls.length > 0 ? form : undefined }
 }
 
 /** Arguments as JSON text: a string is kept, an object that a server did not serialise is serialised. */

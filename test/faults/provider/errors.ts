@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib'
 import type { Script } from '../../support/fault-provider.ts'
 import {
   answering,
+  chunk,
   completion,
   content,
   continuing,
@@ -87,6 +88,19 @@ export const ERROR_CASES: readonly ProviderCase[] = [
   by(
     'an error object in one packet with the first delta',
     answering(ROLE + content('Hello ') + event(errorObject()), JSON.stringify(errorObject())),
+    UNCLASSIFIED,
+  ),
+  by(
+    'a tool call that never gets a name',
+    answering(
+      ROLE +
+        event(chunk({ tool_calls: [{ index: 0, id: 'c', function: { arguments: '{' } }] })) +
+        event(chunk({ tool_calls: [{ index: 0, function: { arguments: '}' } }] })) +
+        event(chunk({}, 'tool_calls')) +
+        usageFrame() +
+        DONE,
+      JSON.stringify(completion({ tool_calls: [{ id: 'c', function: { arguments: '{}' } }] })),
+    ),
     UNCLASSIFIED,
   ),
   {

@@ -159,31 +159,6 @@ describe('a fault', () => {
   })
 })
 
-describe('a call in the form that preceded tool calls', () => {
-  const called = { name: 'f', arguments: '{}' }
-  const older = event({ delta: { function_call: called } })
-  const newer = event({ delta: { tool_calls: [{ index: 0, id: 'c', function: called }] } })
-  const end = event({ delta: {}, finish_reason: 'function_call' })
-
-  test('that has only its defaults, beside a text, is none', () => {
-    const delta = { content: 'a', function_call: { name: '', arguments: '{}' } }
-    const text = fromUtf8(createChatStream(OPTIONS).push(utf8(event({ delta }))))
-    expect(text).toContain('"content":"a"')
-    expect(text).not.toContain('tool_calls')
-  })
-
-  test.each([
-    ['before it', [newer, older], 'function_call'],
-    ['after it', [older, newer], 'tool_calls'],
-  ])('is passed on once where a copy of it comes %s', (_, calls, reason) => {
-    const stream = createChatStream(OPTIONS)
-    const text = [...calls, end].map((one) => fromUtf8(stream.push(utf8(one)))).join('')
-    const fragments = chunksOf(text + fromUtf8(stream.close({}))).flatMap(({ choices }) => choices)
-    expect(JSON.stringify(fragments).match(/"arguments":"\{\}"/g)).toHaveLength(1)
-    expect(stream.finishReason).toBe(reason)
-  })
-})
-
 describe('the end', () => {
   test.each(['eos', 'end_turn', 'stop_sequence', 'max_tokens', 'function_call'])(
     'the finish reason %s, which no client knows, passes as it is',
@@ -218,6 +193,11 @@ describe('the end', () => {
     expect(stream.done).toBe(false)
     expect(stream.end()).toHaveLength(0)
     expect(stream.done).toBe(true)
+  })
+
+  test('an index that is no number is the position, as in a whole answer', () => {
+    const text = push(createChatStream(OPTIONS), event({ index: '0', delta: { content: 'a' } }))
+    expect(text).toContain('"content":"a"')
   })
 
   test('usage before the finish reason does not mean that nothing more is needed', () => {
@@ -312,6 +292,24 @@ describe('text that no usage covers', () => {
     const stream = createChatStream({ ...OPTIONS, includeReasoning: false })
     stream.push(utf8(event(choice)))
     expect(stream.uncountedTextBytes).toBe(bytes)
+  })
+
+  test.each([
+    ['before it', ['tool_calls', 'function_call']],
+    ['after it', ['function_call', 'tool_calls']],
+  ])('counts a call once where a copy of it comes %s in a delta of its own', (_, forms) => {
+    const called = { name: 'f', arguments: '{"a":1}' }
+    const copies = { tool_calls: [{ index: 0, id: 'c', function: called }], function_call: called }
+    const deltas = forms.map((form) => Object.entries(copies).filter(([name]) => name === form))
+    const events = deltas.map((members) => event({ delta: Object.fromEntries(members) }))
+    expect(started(...events).uncountedTextBytes).toBe(called.arguments.length)
+  })
+
+  test('is none where each of its frames repeats the same usage', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 9 }
+    const texts = ['ab', 'cd', 'ef'].map((content) => event({ delta: { content } }, { usage }))
+    const stream = started(...texts)
+    expect([stream.uncountedTextBytes, stream.usage?.completionTokens]).toEqual([0, 9])
   })
 
   test('counts text that repeats the frame of an earlier one', () => {

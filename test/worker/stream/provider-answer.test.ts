@@ -139,7 +139,7 @@ describe('whole answers of the known servers', () => {
 })
 
 describe('members of an answer', () => {
-  test('all choices are kept, each with its index', () => {
+  test('all choices are kept, each with its index, in the order of the indexes', () => {
     const choices = [
       { index: 1, message: { content: 'b' }, finish_reason: 'length' },
       { index: 0, message: { content: 'a' }, finish_reason: 'stop' },
@@ -147,11 +147,11 @@ describe('members of an answer', () => {
     ]
     const completion = rebuild(JSON.stringify({ choices }))
     expect(JSON.parse(completion.json({})).choices).toMatchObject([
-      { index: 1, message: { content: 'b' } },
       { index: 0, message: { content: 'a' } },
+      { index: 1, message: { content: 'b' } },
       { index: 2, message: { content: 'c' } },
     ])
-    expect(completion.finishReasons).toEqual(['length', 'stop', 'stop'])
+    expect(completion.finishReasons).toEqual(['stop', 'length', 'stop'])
   })
 
   test.each(['eos', 'end_turn', 'stop_sequence', 'max_tokens', 'function_call'])(
