@@ -39,7 +39,13 @@ function readSecretFile(
   problems: string[],
 ): void {
   try {
-    const { mode } = statSync(file)
+    const found = statSync(file)
+    // Reading a pipe would wait for whoever writes it, at each reload again.
+    if (!found.isFile()) {
+      problems.push(`${name}_FILE: ${file} is not a regular file`)
+      return
+    }
+    const { mode } = found
     if ((mode & OTHER_USERS_MODE) !== 0) {
       problems.push(
         `${name}_FILE: ${file} is open to every user (mode ${octal(mode)}): chmod 600 it`,

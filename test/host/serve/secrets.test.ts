@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,6 +53,18 @@ describe('secrets', () => {
         'A: is given twice, by A and by A_FILE',
         `B_FILE: ${empty} is empty`,
         `C_FILE: ${missing} cannot be read (ENOENT)`,
+      ],
+    })
+  })
+
+  test('are refused from a pipe, which nobody may ever write, and from a directory', () => {
+    const pipe = join(directory, 'pipe')
+    execFileSync('mkfifo', ['-m', '600', pipe])
+    expect(readSecrets(['A', 'B'], { A_FILE: pipe, B_FILE: directory })).toEqual({
+      values: {},
+      problems: [
+        `A_FILE: ${pipe} is not a regular file`,
+        `B_FILE: ${directory} is not a regular file`,
       ],
     })
   })
