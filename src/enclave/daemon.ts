@@ -85,7 +85,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const upstream = await openUpstream({ ...own, first, current })
   const generations = new Generations(first, {
     load: (given) => source.load(given),
-    adopt: (loaded) => adopt(loaded, { identity, ...upstream, telemetry, source }),
+    adopt: (loaded, given) => adopt(loaded, given, { identity, ...upstream, telemetry, source }),
     ...outcomes(notify, changed),
   })
   const clock = openClock(identity, deps)
@@ -137,13 +137,14 @@ interface Adopting {
 /** Puts a configuration into effect. What may fail comes first. */
 async function adopt(
   loaded: LoadedConfig,
+  given: GivenConfig,
   { identity, proofs, telemetry, source }: Adopting,
 ): Promise<void> {
   const configureTelemetry = await telemetry.prepare(loaded.config.service)
   await identity.adoptConfig(loaded)
   proofs.configure(loaded)
   configureTelemetry()
-  source.adopted(loaded)
+  source.adopted(loaded, given)
 }
 
 /** What is known of the time, beside a clock that the host sets. */

@@ -20,14 +20,13 @@ type Actions = Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<
 function main(): void {
   let starting: Promise<Daemon> | undefined
   const log = jsonLog(Date.now, (line) => void process.stdout.write(line))
-  const env: Record<string, string | undefined> = { ...process.env }
+  const env = { ...process.env }
 
   const offers = new Offers(notify)
 
   const act: Actions = {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
-      Object.assign(env, message.boot.secrets)
       const chance = { random: Math.random, thread: randomUUID() }
       const tools = { env, ...CLOCKS, ...chance, notify, log, offers, openMachine }
       starting = startDaemon(message.boot, tools)
@@ -37,9 +36,9 @@ function main(): void {
       notify({ type: 'ready', ready })
     },
     async reload(message) {
-      if (message.type === 'reload') Object.assign(env, message.secrets)
-      const { id, configText: text, adminToken } = message.type === 'reload' ? message : {}
-      await (await starting)?.reload({ id, text, adminToken })
+      if (message.type !== 'reload') return
+      const { id, configText: text, secrets, adminToken } = message
+      await (await starting)?.reload({ id, text, secrets, adminToken })
     },
     async unseal_answered(message) {
       if (message.type === 'unseal_answered') offers.answered(message.problem)

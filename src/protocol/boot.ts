@@ -94,7 +94,7 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
     id: z.int().optional(),
     /** As in `boot`; without it, the last supplied text is checked again, or the file is read again. */
     configText: z.string().optional(),
-    /** As in `boot`; earlier values are kept. */
+    /** As in `boot`, in place of all earlier ones, once the configuration is in force; without it, those are kept. */
     secrets: z.record(z.string(), z.string()).optional(),
     adminToken: z.string().min(1).optional(),
   }),

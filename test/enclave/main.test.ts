@@ -288,7 +288,9 @@ describe('a daemon in production mode', () => {
   it('does not become a local one by a write to its file, not even when it is told to read it again', async () => {
     await daemon.writeConfig(unsafe)
     daemon.send({ type: 'reload' })
+    await daemon.next('reload_unchanged')
     daemon.child.kill('SIGHUP')
+    await daemon.next('reload_unchanged')
     daemon.send({ type: 'reload', configText: '{' })
     await daemon.next('reload_refused')
     const { generation, config: now } = await inForce()
@@ -312,6 +314,16 @@ describe('a daemon in production mode', () => {
       `the configuration ${daemon.configPath} cannot be used:\n  ${reason}`,
     )
     expect((await inForce()).generation).toBe(1)
+  })
+
+  it('keeps nothing of the secrets and the token that came with a configuration it refused', async () => {
+    const before = (await inForce()).secrets
+    const secrets = { NOVA_API_KEY: 'of-the-refused' }
+    daemon.send({ type: 'reload', id: 1, configText: '{', secrets, adminToken: 'of-the-refused' })
+    expect((await daemon.next('reload_refused')).id).toBe(1)
+    daemon.send({ type: 'reload', id: 2 })
+    expect((await daemon.next('reload_unchanged')).id).toBe(2)
+    expect((await inForce()).secrets).toEqual(before)
   })
 
   it('takes what the supervisor hands over, and its evidence says so', async () => {

@@ -8,6 +8,8 @@ export interface GivenConfig {
   /** Of the supervisor's message, for the answer to it. */
   readonly id?: number | undefined
   readonly text?: string | undefined
+  /** Values of all variables that the configuration names. */
+  readonly secrets?: Readonly<Record<string, string>> | undefined
   readonly adminToken?: string | undefined
 }
 
@@ -16,11 +18,14 @@ export class ConfigSource {
   readonly #path: string
   readonly #startup: Omit<StartupEnv, 'adminToken'>
   #text: string | null
+  /** They take precedence over the environment. */
+  #secrets: Readonly<Record<string, string>>
   #adminToken: string | null
 
   constructor(boot: DaemonBoot, env: StartupEnv['env']) {
     this.#path = boot.configPath
     this.#text = boot.configText
+    this.#secrets = boot.secrets ?? {}
     this.#adminToken = boot.adminToken
     this.#startup = { env, platform: boot.platform, mode: boot.mode }
   }
@@ -31,13 +36,18 @@ export class ConfigSource {
    */
   load(given: GivenConfig = {}): Promise<LoadedConfig> {
     const text = given.text ?? this.#text
-    const startup = { ...this.#startup, adminToken: given.adminToken ?? this.#adminToken }
+    const startup = {
+      ...this.#startup,
+      env: { ...this.#startup.env, ...(given.secrets ?? this.#secrets) },
+      adminToken: given.adminToken ?? this.#adminToken,
+    }
     return text === null ? loadConfig(this.#path, startup) : parseConfig(this.#path, text, startup)
   }
 
-  /** Records the configuration that is in force from now on. */
-  adopted({ text, adminToken }: LoadedConfig): void {
+  /** Records the configuration that is in force from now on, and what was given for it. */
+  adopted({ text, adminToken }: LoadedConfig, { secrets }: GivenConfig): void {
     if (this.#text !== null) this.#text = text
+    this.#secrets = secrets ?? this.#secrets
     this.#adminToken = adminToken
   }
 

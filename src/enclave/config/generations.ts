@@ -10,7 +10,7 @@ export interface GenerationDeps {
   /** Loads the given configuration, or the current one again. */
   readonly load: (given?: GivenConfig) => Promise<LoadedConfig>
   /** Puts a configuration and the files it names into effect, or throws and changes nothing. */
-  readonly adopt: (loaded: LoadedConfig) => Promise<void>
+  readonly adopt: (loaded: LoadedConfig, given: GivenConfig) => Promise<void>
   /** How a reload ended, with what was given for it. */
   readonly onUnchanged: (given: GivenConfig) => void
   readonly onReloaded: (generation: Generation, given: GivenConfig) => void
@@ -44,7 +44,7 @@ export class Generations {
   async #reloadNow(given: GivenConfig): Promise<void> {
     try {
       const loaded = await this.#deps.load(given)
-      await this.#deps.adopt(loaded)
+      await this.#deps.adopt(loaded, given)
       if (textOf(loaded) === textOf(this.#current)) {
         this.#deps.onUnchanged(given)
         return
