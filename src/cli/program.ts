@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { HeldSignals } from './held-signals.ts'
 import type { Subcommand } from './subcommand.ts'
 
 interface Entry {
@@ -13,7 +14,11 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   serve: {
     description: 'serve in production mode',
-    load: async () => (await import('./serve.ts')).serveSubcommand(),
+    async load() {
+      // Before all that takes time: a supervisor may ask for a reload as soon as the process is there.
+      const signals = new HeldSignals(process, ['SIGHUP', 'SIGUSR2'])
+      return (await import('./serve.ts')).serveSubcommand(signals)
+    },
   },
   admin: {
     description: 'customers, keys and credit of a running router',

@@ -15,13 +15,14 @@ import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../host/stack/ledger-dir.ts'
 import { openStateDir } from '../host/stack/state-dir.ts'
+import type { HeldSignals } from './held-signals.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /**
  * `serve`: a router in production mode, in the foreground. SIGTERM and SIGINT drain it and end it with status 0, SIGHUP
  * reloads configuration, secrets and certificate chain, SIGUSR2 switches to a new TLS key.
  */
-export function serveSubcommand(): Subcommand {
+export function serveSubcommand(signals: Pick<HeldSignals, 'take'>): Subcommand {
   const command: Command = addServeOptions(new Command('serve'))
     .description('Serve in production mode')
     .showHelpAfterError()
@@ -29,7 +30,7 @@ export function serveSubcommand(): Subcommand {
       if (!options.config) {
         command.error("error: required option '--config <file>' not specified")
       }
-      await serve(options)
+      await serve(options, signals)
       process.exit(0)
     })
   command
@@ -59,7 +60,7 @@ function moveLedgerOf({ stateDir, to }: { stateDir: string; to: EmbeddedEngine }
   console.log(`${former} has the receipts too: delete it once the router serves.`)
 }
 
-async function serve(options: ServeOptions): Promise<void> {
+async function serve(options: ServeOptions, signals: Pick<HeldSignals, 'take'>): Promise<void> {
   checkRuntime()
   const environment = { ...process.env }
   const start = planStart(options, environment)
@@ -77,15 +78,17 @@ async function serve(options: ServeOptions): Promise<void> {
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)
   })
-  process.on('SIGHUP', () => {
+  // First, so that a reload that was asked for already comes after the start of the daemon.
+  const started = server.start().then(() => stopped)
+  signals.take('SIGHUP', () => {
     const reloaded = server.reload((given) => planStart(options, environment, given))
     reloaded.catch((error: unknown) => {
       log(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
     })
   })
-  process.on('SIGUSR2', () => server.renewTls())
+  signals.take('SIGUSR2', () => server.renewTls())
   try {
-    await Promise.race([stopped, server.failed, server.start().then(() => stopped)])
+    await Promise.race([stopped, server.failed, started])
   } finally {
     log(`  draining, at most ${options.drainSeconds} s`, 'draining')
     await server.stop(options.drainSeconds * 1_000)

@@ -1,9 +1,10 @@
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash, X509Certificate } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readServingFile } from '../../src/host/serve/serving-file.ts'
+import { readServingFile, SERVING_FILE } from '../../src/host/serve/serving-file.ts'
+import { EMBEDDED_LEDGERS } from '../../src/host/stack/ledger-dir.ts'
 import { envelopeSchema } from '../../src/protocol/envelope.ts'
 import { errorOf } from '../support/answers.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
@@ -91,6 +92,45 @@ describe('the serve command', () => {
       '  --http: 0.0.0.0:0 is not on loopback; plain HTTP would show prompts to the network',
     ])
     await run.remove()
+  })
+})
+
+describe('a start', () => {
+  test('goes on when a reload is asked for in its first moments, and takes up what is new then', async () => {
+    const run = runServe({ config: config({ m: 0 }), env: { ADMIN_TOKEN, NOVA_API_KEY: 'k' } })
+    // It has read its configuration by now.
+    await until(() => existsSync(join(run.stateDir, 'lock')))
+    writeFileSync(run.configFile, JSON.stringify(config({ m: 0, later: 0 })))
+    run.signal('SIGHUP')
+    await until(() => run.hasEnded() || existsSync(join(run.stateDir, SERVING_FILE)))
+    const { http_url: url } = readServingFile(run.stateDir)
+    await expect.poll(async () => (await fetch(`${url}/v1/models`)).text()).toContain('"later"')
+    await run.remove()
+  })
+
+  test('is refused, by name, without the ledger that was served from, and with a damaged one', async () => {
+    const env = { NOVA_API_KEY: 'k', ADMIN_TOKEN, STORAGE: 'durable-object' }
+    const serving = await startServe({ config: config({ m: 0 }), env })
+    serving.signal('SIGTERM')
+    expect(await serving.ended).toBe(0)
+    const ledger = join(serving.stateDir, 'storage', EMBEDDED_LEDGERS['durable-object'])
+    const refusal = async () => {
+      const run = runServe({ config: config({ m: 0 }), env, stateDir: serving.stateDir })
+      expect(await run.ended).toBe(1)
+      const last = run.output().trim().split('\n').at(-1)
+      await run.remove()
+      return last
+    }
+    rmSync(ledger)
+    expect(await refusal()).toBe(
+      `error: ${ledger}, the ledger, is missing, and a router has served from it: put it back, or restore a backup; ` +
+        `to begin with an empty ledger, remove ${join(serving.stateDir, 'ledger-in-use')}`,
+    )
+    writeFileSync(ledger, 'x'.repeat(8_192))
+    expect(await refusal()).toBe(
+      `error: ${ledger}, the ledger, is damaged (file is not a database): restore it from a backup (docs/operations.md, "Backup and restore")`,
+    )
+    await serving.remove()
   })
 })
 

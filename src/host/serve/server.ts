@@ -147,7 +147,8 @@ export class Server {
   /** @throws StartError when a part does not start; otherwise resolves once every part answers */
   async start(): Promise<void> {
     this.#warn(this.#start)
-    await this.#supervisor.startEnclave()
+    // A reload that is asked for meanwhile needs the daemon.
+    await this.#inTurn(() => this.#supervisor.startEnclave())
     if (!this.sealed) return this.#serve()
     this.#fronts.relayTo(await this.#unsealing.open())
     this.#publish()
