@@ -38,7 +38,7 @@ const READERS = 2
  */
 export async function openLedger(path: string, { now, died }: LedgerDeps): Promise<Ledger> {
   const unlock = lockLedger(path)
-  const writer = await Writer.open(path, now)
+  const writer = await opened(path, now)
   const readers = await Promise.all(Array.from({ length: READERS }, () => startReader(path, died)))
   const write = async (batches: readonly (readonly Statement[])[]) =>
     (await writer.batches(batches)).map(({ outcome }) => outcome)
@@ -55,6 +55,16 @@ export async function openLedger(path: string, { now, died }: LedgerDeps): Promi
       writer.close()
       unlock()
     },
+  }
+}
+
+/** Names the file, of which SQLite's own messages say nothing. */
+async function opened(path: string, now: () => number): Promise<Writer> {
+  try {
+    return await Writer.open(path, now)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'unknown error'
+    throw new Error(`cannot open ${path}: ${reason}`, { cause: error })
   }
 }
 

@@ -46,8 +46,15 @@ export function engineOfSecrets(
   return named ?? (workers > 1 ? 'sqlite' : DEFAULT_STORAGE_ENGINE)
 }
 
-/** Whether the rows are in files of this machine. */
-export function isEmbedded(name: StorageEngineName): boolean {
+/** Engines whose rows are in files of this machine. */
+type EmbeddedEngineName = {
+  [Name in StorageEngineName]: (typeof STORAGE_ENGINES)[Name]['keeper'] extends 'worker' | 'ledger'
+    ? Name
+    : never
+}[StorageEngineName]
+
+/** Whether it is one of these. */
+export function isEmbedded(name: StorageEngineName): name is EmbeddedEngineName {
   const { keeper } = STORAGE_ENGINES[name]
   return keeper === 'worker' || keeper === 'ledger'
 }

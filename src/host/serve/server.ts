@@ -6,6 +6,7 @@ import { describeMessage } from '../stack/daemon-messages.ts'
 import { untilHealthy } from '../stack/healthy.ts'
 import type { RestartPolicy } from '../stack/process-restarter.ts'
 import { makeLinkCertificates } from '../stack/link-certificates.ts'
+import { markLedger } from '../stack/ledger-dir.ts'
 import { formatAddress } from '../stack/listen-address.ts'
 import { AdminApi } from '../stack/admin-api.ts'
 import { Parts } from '../stack/parts.ts'
@@ -160,6 +161,7 @@ export class Server {
     const { log, state } = this.#plan
     await this.#supervisor.startWorkers()
     await untilHealthy(this.#httpUrl, HEALTH_TIMEOUT_MS)
+    markLedger(state, this.#start.storage.engine)
     this.#ready = true
     this.#publish()
     const where = `https ${this.#httpsAddress}, ${this.#httpUrl}`

@@ -1,8 +1,9 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { LEDGER_FILE } from '../../protocol/ledger-link.ts'
 import { isEmbedded, type StorageEngineName } from '../../protocol/storage-engines.ts'
 import { DURABLE_OBJECT_FILE } from './durable-object-file.ts'
+import { refuseDamagedLedger } from './damaged-ledger.ts'
 import { StartError } from './start-error.ts'
 import type { StateDir } from './state-dir.ts'
 
@@ -17,10 +18,18 @@ export const EMBEDDED_LEDGERS = {
 
 export type EmbeddedEngine = keyof typeof EMBEDDED_LEDGERS
 
+/** In a state directory from which a router in production has served with an embedded ledger. */
+export const LEDGER_MARK = 'ledger-in-use'
+
+const MARK_TEXT = `A router has served from the ledger below storage/, and does not start without it.
+To begin with an empty ledger, remove this file.
+`
+
 /**
  * The directory in which an embedded engine has its file. There is at most one ledger in it: with a second one, rows and
  * balances would depend on the setting of the day.
- * @throws StartError when there is a ledger of the other embedded engine, or one of an earlier version
+ * @throws StartError when there is a ledger of the other embedded engine, or one of an earlier version, or none where
+ *   there was one
  */
 export function ledgerDir(state: Pick<StateDir, 'directory'>, engine: StorageEngineName): string {
   const directory = state.directory('storage')
@@ -41,5 +50,35 @@ export function ledgerDir(state: Pick<StateDir, 'directory'>, engine: StorageEng
         `set STORAGE=${name}${workers}, or move it with "${move}"`,
     )
   }
+  const mark = join(dirname(directory), LEDGER_MARK)
+  const file = join(directory, EMBEDDED_LEDGERS[engine])
+  if (existsSync(mark) && isMissing(file)) {
+    throw new StartError(
+      `${file}, the ledger, is missing, and a router has served from it: put it back, or restore a backup; ` +
+        `to begin with an empty ledger, remove ${mark}`,
+    )
+  }
   return directory
+}
+
+/** Notes that a router serves with this engine, whose file must be there from now on. */
+export function markLedger(
+  state: Pick<StateDir, 'directory' | 'write'>,
+  engine: StorageEngineName,
+): void {
+  if (!isEmbedded(engine)) return
+  const file = join(state.directory('storage'), EMBEDDED_LEDGERS[engine])
+  // In a guest only the account of the workers sees it, and the state directory ends with the machine.
+  if (!isMissing(file)) state.write(LEDGER_MARK, MARK_TEXT)
+}
+
+/** @throws StartError when the file of this engine is damaged */
+export function refuseDamage(state: Pick<StateDir, 'directory'>, engine: StorageEngineName): void {
+  if (!isEmbedded(engine)) return
+  refuseDamagedLedger(join(ledgerDir(state, engine), EMBEDDED_LEDGERS[engine]))
+}
+
+/** SQLite begins anew in an empty file, too. */
+function isMissing(file: string): boolean {
+  return !existsSync(file) || statSync(file).size === 0
 }

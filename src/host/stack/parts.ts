@@ -6,7 +6,7 @@ import { readConsolePage } from '../console-page.ts'
 import { carrierOf } from './carrier-plan.ts'
 import type { Child } from './child.ts'
 import { daemonBoot, EFFECTIVE_CONFIG } from './daemon-boot.ts'
-import { ledgerDir } from './ledger-dir.ts'
+import { ledgerDir, refuseDamage } from './ledger-dir.ts'
 import { LedgerPart } from './ledger-part.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { openRequestsOf } from './open-requests.ts'
@@ -94,6 +94,11 @@ export class Parts {
   /** Whether the storage engine has a process of its own on this host. */
   get hasLedger(): boolean {
     return STORAGE_ENGINES[this.#plan.settings.storage.engine].keeper === 'ledger'
+  }
+
+  /** @throws StartError when the ledger of an embedded engine is damaged, or is not there although it has been in use */
+  checkLedger(): void {
+    refuseDamage(this.#plan.state, this.#plan.settings.storage.engine)
   }
 
   /** The way to the ledger process, once there is one. */

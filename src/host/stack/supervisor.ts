@@ -88,9 +88,11 @@ export class Supervisor {
 
   /**
    * Starts the ledger process, where the storage engine has one, then the workers; the daemon must be running.
-   * @throws StartError when one does not become ready; the message includes the end of its log
+   * @throws StartError when the ledger cannot be used, or when one does not become ready; the message includes the end
+   *   of its log
    */
   async startWorkers(): Promise<void> {
+    this.#plan.parts.checkLedger()
     if (this.#plan.parts.hasLedger) await this.#start('ledger', this.#ledger)
     await Promise.all([...this.#workers].map(([name, restarter]) => this.#start(name, restarter)))
   }
@@ -165,6 +167,8 @@ export class Supervisor {
     try {
       await restarter.start()
     } catch (error) {
+      // Such a reason is whole: the log, which may be that of an earlier start, says nothing about it.
+      if (error instanceof StartError) throw error
       const why = error instanceof Error ? error.message : String(error)
       throw new StartError(this.#withLog(name, why), { cause: error })
     }

@@ -1,8 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { EMBEDDED_LEDGERS, ledgerDir } from '../../../src/host/stack/ledger-dir.ts'
+import {
+  EMBEDDED_LEDGERS,
+  LEDGER_MARK,
+  ledgerDir,
+  markLedger,
+} from '../../../src/host/stack/ledger-dir.ts'
 import { StartError } from '../../../src/host/stack/start-error.ts'
 
 let path = ''
@@ -17,6 +22,7 @@ const state = () => ({
     mkdirSync(join(path, name), { recursive: true })
     return join(path, name)
   },
+  write: (name: string, text: string) => writeFileSync(join(path, name), text),
 })
 
 describe('the directory of the ledger', () => {
@@ -49,4 +55,56 @@ describe('the directory of the ledger', () => {
       expect(ledgerDir(state(), 'postgres')).toBe(join(path, 'storage'))
     },
   )
+
+  describe.each(['durable-object', 'sqlite'] as const)('of STORAGE=%s', (engine) => {
+    const file = () => join(path, 'storage', EMBEDDED_LEDGERS[engine])
+    const make = (text: string) => {
+      mkdirSync(dirname(file()), { recursive: true })
+      writeFileSync(file(), text)
+    }
+
+    it.each(['removed', 'emptied'])(
+      'is refused by name where the ledger that a router has served from is %s',
+      (what) => {
+        make('rows')
+        markLedger(state(), engine)
+        expect(ledgerDir(state(), engine)).toBe(join(path, 'storage'))
+        if (what === 'removed') rmSync(file())
+        else make('')
+        expect(() => ledgerDir(state(), engine)).toThrow(StartError)
+        expect(() => ledgerDir(state(), engine)).toThrow(
+          `${file()}, the ledger, is missing, and a router has served from it: put it back, or restore a backup; ` +
+            `to begin with an empty ledger, remove ${join(path, LEDGER_MARK)}`,
+        )
+        expect(ledgerDir(state(), 'postgres')).toBe(join(path, 'storage'))
+      },
+    )
+
+    it('begins anew where a first start did not get as far as to serve, and once the mark is removed', () => {
+      make('')
+      expect(ledgerDir(state(), engine)).toBe(join(path, 'storage'))
+      markLedger(state(), engine)
+      expect(existsSync(join(path, LEDGER_MARK))).toBe(false)
+      make('rows')
+      markLedger(state(), engine)
+      rmSync(file())
+      rmSync(join(path, LEDGER_MARK))
+      expect(ledgerDir(state(), engine)).toBe(join(path, 'storage'))
+    })
+
+    it('is there after a move from the other engine', () => {
+      make('rows')
+      markLedger(state(), engine)
+      const other = engine === 'sqlite' ? 'durable-object' : 'sqlite'
+      const moved = join(path, 'storage', EMBEDDED_LEDGERS[other])
+      mkdirSync(dirname(moved), { recursive: true })
+      renameSync(file(), moved)
+      expect(ledgerDir(state(), other)).toBe(join(path, 'storage'))
+    })
+  })
+
+  it('has no mark of a router whose ledger is elsewhere', () => {
+    markLedger(state(), 'postgres')
+    expect(existsSync(join(path, LEDGER_MARK))).toBe(false)
+  })
 })

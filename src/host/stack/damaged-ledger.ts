@@ -1,0 +1,43 @@
+import { existsSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { StartError } from './start-error.ts'
+
+/** SQLITE_CORRUPT and SQLITE_NOTADB (sqlite.org/rescode.html). */
+const DAMAGED = [11, 26]
+
+/**
+ * Looks at the ledger of an embedded engine before the engine opens it: its header, its size, its schema and the first page of
+ * each table. What is damaged further inside is only found when it is read. A file that is not there, or that
+ * this process may not read, is left to the engine.
+ * @throws StartError when the file is damaged; the message names it
+ */
+export function refuseDamagedLedger(file: string): void {
+  if (!existsSync(file)) return
+  let database: DatabaseSync | undefined
+  try {
+    database = new DatabaseSync(addressOf(file), { readOnly: true })
+    const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all()
+    for (const { name } of tables) database.prepare(`SELECT 1 FROM "${String(name)}" LIMIT 1`).get()
+  } catch (error) {
+    if (!isDamage(error)) return
+    throw new StartError(
+      `${file}, the ledger, is damaged (${error.message}): restore it from a backup (docs/operations.md, "Backup and restore")`,
+      { cause: error },
+    )
+  } finally {
+    database?.close()
+  }
+}
+
+/** Without a write-ahead log nothing is written beside the file, not even for a moment. */
+function addressOf(file: string): URL {
+  const address = pathToFileURL(file)
+  if (!existsSync(`${file}-wal`)) address.searchParams.set('immutable', '1')
+  return address
+}
+
+function isDamage(error: unknown): error is Error {
+  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
+  return DAMAGED.includes(code & 0xff)
+}
