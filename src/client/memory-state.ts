@@ -1,4 +1,5 @@
 import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
+import { mayReplace } from './kept-bundle.ts'
 import type { BundleState, StoredBundle } from './options.ts'
 
 /** The state in this process only: it detects an older bundle while the process runs. */
@@ -7,9 +8,7 @@ export function memoryState(): BundleState {
   return {
     read: async (rootJwk) => accepted.get(await jwkThumbprint(es256JwkSchema.parse(rootJwk))),
     write: async (bundle) => {
-      // Another client may have stored a newer one meanwhile.
-      if ((accepted.get(bundle.root)?.version ?? 0) > bundle.version) return
-      accepted.set(bundle.root, bundle)
+      if (mayReplace(accepted.get(bundle.root), bundle)) accepted.set(bundle.root, bundle)
     },
   }
 }

@@ -1,16 +1,9 @@
-import * as z from 'zod'
-import { hex32 } from '../protocol/hex-schema.ts'
 import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
 import { ClientError } from './errors.ts'
+import { keptBundleSchema, mayReplace } from './kept-bundle.ts'
 import type { BundleState, StoredBundle } from './options.ts'
 
 const PREFIX = 'confidential-model-router/trust-bundle/'
-
-const keptSchema = z.object({
-  version: z.int().min(1),
-  sha256: hex32,
-  jws: z.string().optional(),
-})
 
 /**
  * The newest bundle of each release root in a storage such as a page's `localStorage`, so that an older one is refused
@@ -25,16 +18,15 @@ export function storageState(storage: Pick<Storage, 'getItem' | 'setItem'>): Bun
     },
     write: async ({ root, ...kept }) => {
       const text = storage.getItem(PREFIX + root)
-      // Another page, or another client of this one, may have stored a newer one meanwhile.
-      if (text !== null && readKept(text).version > kept.version) return
-      storage.setItem(PREFIX + root, JSON.stringify(kept))
+      const stored = text === null ? undefined : readKept(text)
+      if (mayReplace(stored, kept)) storage.setItem(PREFIX + root, JSON.stringify(kept))
     },
   }
 }
 
 function readKept(text: string): Omit<StoredBundle, 'root'> {
   try {
-    return keptSchema.parse(JSON.parse(text))
+    return keptBundleSchema.parse(JSON.parse(text))
   } catch (cause) {
     const message = 'what is kept of the trust bundle is damaged; look into it before removing it'
     throw new ClientError('bundle_state', message, { cause })

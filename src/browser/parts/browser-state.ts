@@ -1,14 +1,9 @@
 import * as z from 'zod'
-import { hex32 } from '../../protocol/hex-schema.ts'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
+import { keptBundleSchema, mayReplace } from '../../client/kept-bundle.ts'
 import type { BundleState, StoredBundle } from '../../client/options.ts'
 
-const storedSchema = z.object({
-  root: z.string(),
-  version: z.int().min(1),
-  sha256: hex32,
-  jws: z.string().optional(),
-})
+const storedSchema = keptBundleSchema.extend({ root: z.string() })
 
 const PREFIX = 'cmr-trust-bundle:'
 
@@ -21,8 +16,7 @@ export function browserState(storage: Pick<Storage, 'getItem' | 'setItem'>): Bun
     read: async (rootJwk) =>
       readStored(storage, await jwkThumbprint(es256JwkSchema.parse(rootJwk))),
     write: async (bundle) => {
-      // Another tab may have stored a newer one meanwhile.
-      if ((readStored(storage, bundle.root)?.version ?? 0) > bundle.version) return
+      if (!mayReplace(readStored(storage, bundle.root), bundle)) return
       storage.setItem(PREFIX + bundle.root, JSON.stringify(bundle))
     },
   }

@@ -1,10 +1,10 @@
 import { mkdir, readFile } from 'node:fs/promises'
-import { hex32 } from '../../protocol/hex-schema.ts'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as z from 'zod'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import { ClientError } from '../errors.ts'
+import { keptBundleSchema, mayReplace } from '../kept-bundle.ts'
 import type { BundleState, StoredBundle } from '../options.ts'
 import { withFileLock } from './file-lock.ts'
 import { replaceFile } from './replace-file.ts'
@@ -15,15 +15,7 @@ import { replaceFile } from './replace-file.ts'
  * replaced.
  */
 
-const stateSchema = z.record(
-  z.string(),
-  z.object({
-    version: z.int().min(1),
-    sha256: hex32,
-    /** The bundle itself; absent in files of earlier versions. */
-    jws: z.string().optional(),
-  }),
-)
+const stateSchema = z.record(z.string(), keptBundleSchema)
 
 type State = z.output<typeof stateSchema>
 
@@ -51,8 +43,8 @@ export async function readAcceptedBundle(
 }
 
 /**
- * Stores a bundle in place of the previous one, unless that is newer: another program may have stored it meanwhile. What
- * is stored at the same time, here or by another program, is stored one after the other.
+ * Stores a bundle in place of the previous one, unless that is newer. What is stored at the same time, here or by another
+ * program, is stored one after the other.
  * @throws ClientError when the stored state cannot be used
  */
 export async function writeAcceptedBundle(path: string, accepted: StoredBundle): Promise<void> {
@@ -77,8 +69,7 @@ async function storeNewer(
   isHeld: () => Promise<boolean>,
 ): Promise<boolean> {
   const state = await readState(path)
-  const stored = state[root]
-  if (stored !== undefined && stored.version > kept.version) return true
+  if (!mayReplace(state[root], kept)) return true
   const text = JSON.stringify({ ...state, [root]: kept }, null, 2)
   if (!(await isHeld())) return false
   replaceFile(path, `${text}\n`, 0o600)
