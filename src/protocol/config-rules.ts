@@ -1,9 +1,10 @@
-import type { ConfigProblem } from './config-problem.ts'
 import type { z } from 'zod'
+import { formatPath, type ConfigProblem } from './config-problem.ts'
 import { isMistakenMember } from './constraint-names.ts'
 import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
 import { isOwnSecret } from './own-secrets.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
+import { priceProblems } from './price-rules.ts'
 import { telemetryProblems } from './telemetry-config.ts'
 import { webhookProblems } from './webhook-config.ts'
 
@@ -17,17 +18,6 @@ export function checkConfig(json: unknown): ConfigCheck {
   if (!parsed.success) return { ok: false, problems: parsed.error.issues.map(describeIssue) }
   const problems = RULES.flatMap((rule) => rule(parsed.data))
   return problems.length > 0 ? { ok: false, problems } : { ok: true, config: parsed.data }
-}
-
-/** `routes[2].reasoning.efforts.off`; the empty path is the file itself. */
-export function formatPath(path: readonly PropertyKey[]): string {
-  let text = ''
-  for (const part of path) {
-    if (typeof part === 'number') text += `[${part}]`
-    else if (/^[A-Za-z_$][\w$]*$/.test(String(part))) text += `${text && '.'}${String(part)}`
-    else text += `[${JSON.stringify(String(part))}]`
-  }
-  return text || '(the whole file)'
 }
 
 function describeIssue(issue: z.core.$ZodIssue): ConfigProblem {
@@ -45,8 +35,7 @@ const RULES: readonly Rule[] = [
   routesAreUnique,
   modelKeysHaveOneType,
   regionsAreAllOrNothing,
-  pricesAreWhole,
-  usdHasARate,
+  priceProblems,
   defaultEffortsExist,
   autoSelectorsResolve,
   allowancesNameProviders,
@@ -143,45 +132,6 @@ function regionsAreAllOrNothing({ routes }: RouterConfig): ConfigProblem[] {
     const other = expected ? 'with' : 'without'
     return [atRoute(index, 'region', `"${pair}" also has a route ${other} a region`)]
   })
-}
-
-/** An incomplete price would bill only a part. */
-function pricesAreWhole({ routes }: RouterConfig): ConfigProblem[] {
-  return routes.flatMap((route, index) => {
-    const reason = priceProblem(route)
-    return reason === undefined ? [] : [atRoute(index, 'pricing', reason)]
-  })
-}
-
-const TOKEN_PRICES = [
-  'input_per_mtok',
-  'output_per_mtok',
-  'cache_input_per_mtok',
-  'cache_read_input_per_mtok',
-  'cache_write_input_per_mtok',
-] as const
-
-function priceProblem({ type, pricing }: RouteConfig): string | undefined {
-  if (pricing === undefined) return undefined
-  const perToken = TOKEN_PRICES.some((member) => pricing[member] !== undefined)
-  const perUnit = pricing.billing_unit !== undefined || pricing.unit_amount !== undefined
-  if (perToken && perUnit) return 'has token prices and a unit price; give one kind'
-  if (!perToken && !perUnit) return 'names a currency and no price'
-  if (perUnit) {
-    if (type !== 'transcription') return 'unit prices are for transcription routes'
-    if (pricing.billing_unit === undefined) return 'unit_amount needs billing_unit'
-    return pricing.unit_amount === undefined ? 'billing_unit needs unit_amount' : undefined
-  }
-  if (pricing.input_per_mtok === undefined) return 'input_per_mtok is missing'
-  if (type === 'embedding') return undefined
-  return pricing.output_per_mtok === undefined ? 'output_per_mtok is missing' : undefined
-}
-
-function usdHasARate({ service, routes }: RouterConfig): ConfigProblem[] {
-  if (service.usd_eur !== undefined) return []
-  return routes.some((route) => route.pricing?.currency === 'usd')
-    ? [{ path: 'service.usd_eur', reason: 'is needed because a route is priced in usd' }]
-    : []
 }
 
 function defaultEffortsExist({ routes }: RouterConfig): ConfigProblem[] {

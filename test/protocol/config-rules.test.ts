@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkConfig, formatPath } from '../../src/protocol/config-rules.ts'
+import { checkConfig } from '../../src/protocol/config-rules.ts'
 
 type Json = Record<string, unknown>
 
@@ -265,10 +265,5 @@ describe('checkConfig', () => {
   it('reports all problems together', () => {
     const json = config({ routes: [route({ provider: 'a' }), route({ region: 'auto' })] })
     expect(problems(json)).toHaveLength(2)
-  })
-
-  it('writes paths as a reader would', () => {
-    expect(formatPath(['routes', 3, 'efforts', 'a-b', 'c'])).toBe('routes[3].efforts["a-b"].c')
-    expect(formatPath([])).toBe('(the whole file)')
   })
 })

@@ -1,6 +1,5 @@
 import type { Platform } from '../../protocol/boot.ts'
-import { formatPath } from '../../protocol/config-rules.ts'
-import type { ConfigProblem } from '../../protocol/config-problem.ts'
+import { formatPath, type ConfigProblem } from '../../protocol/config-problem.ts'
 import type { Mode, RouterConfig } from '../../protocol/config.ts'
 import { pinsNoOs } from '../../protocol/provider-policy.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
