@@ -5,7 +5,7 @@ import {
   parseMultipart,
   type MultipartPart,
 } from '@remix-run/multipart-parser'
-import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { concatBytes, fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { refuseMistakenMember } from '../http/attestation-member.ts'
 import { ApiError } from '../http/errors.ts'
 import { invalidContentType } from './upload-body.ts'
@@ -67,8 +67,8 @@ export function parseForm(contentType: string, body: Bytes): UploadForm {
       file = { bytes: contentOf(part), name: fileName, type: declaredType(part) }
     } else if (isField(name)) {
       if (fields.has(name)) throw repeated(name)
-      fields.set(name, textOf(part))
-    } else if (LIST_ENTRY.test(name)) fields.set('failover', textOf(part))
+      fields.set(name, textOf(name, part))
+    } else if (LIST_ENTRY.test(name)) fields.set('failover', textOf('failover', part))
     else refuseMistakenMember(name)
   }
   return { file, fields }
@@ -132,9 +132,13 @@ function contentOf({ content }: MultipartPart): Bytes {
   return new Uint8Array(whole.buffer, whole.byteOffset, whole.length)
 }
 
-function textOf(part: MultipartPart): string {
+function textOf(param: FieldName, part: MultipartPart): string {
   if (part.size > MAX_FIELD_BYTES) throw broken()
-  return new TextDecoder().decode(contentOf(part))
+  try {
+    return fromUtf8(contentOf(part))
+  } catch {
+    throw new ApiError('invalid_multipart', `The field "${param}" is not UTF-8.`, { param })
+  }
 }
 
 function isField(name: string): name is FieldName {

@@ -101,6 +101,22 @@ describe('a form', () => {
     expect(parsed(part('name="prompt"', '世界 🎵') + END).fields).toEqual({ prompt: '世界 🎵' })
   })
 
+  it('has its text byte for byte, also a mark of byte order', () => {
+    expect(parsed(part('name="prompt"', '\ufeff a\r\n ') + END).fields).toEqual({
+      prompt: '\ufeff a\r\n ',
+    })
+  })
+
+  it('is refused with text that is no UTF-8, and says of which field', () => {
+    const body = Buffer.from(part('name="prompt"', 'f\u00fcr') + END, 'latin1')
+    const { code, message, param } = refusalOf(() => parseForm(TYPE, new Uint8Array(body)))
+    expect({ code, message, param }).toEqual({
+      code: 'invalid_multipart',
+      message: 'The field "prompt" is not UTF-8.',
+      param: 'prompt',
+    })
+  })
+
   it('gives the file as a view of the body it came in', () => {
     const body = utf8(MODEL + FILE + END)
     expect(parseForm(TYPE, body).file?.bytes.buffer).toBe(body.buffer)

@@ -51,8 +51,30 @@ describe('a transcription request', () => {
     expect(parse(empty)).toEqual(parse())
   })
 
-  it('keeps a temperature as it is written', () => {
-    expect(parse({ temperature: '0.20' }).temperature).toBe('0.20')
+  it.each(['0.20', '0', '2', '.5', '002.000'])(
+    'keeps the temperature %s as it is written',
+    (text) => {
+      expect(parse({ temperature: text }).temperature).toBe(text)
+    },
+  )
+
+  it.each(['1.', '.', '-1', '1e0', '2.1', ' 1', '1.0.0', '\u0661'])(
+    'is refused with the temperature %j',
+    (text) => {
+      const message = 'The field "temperature" must be a number from 0 to 2.'
+      expect(refused({ temperature: text })).toEqual([
+        'invalid_request_error',
+        'temperature',
+        message,
+      ])
+    },
+  )
+
+  it('is refused, a hundred times over, with a temperature as long as a field may be', () => {
+    const digits = `${'1'.repeat(64 * 1024 - 1)}x`
+    for (let turn = 0; turn < 100; turn++) {
+      expect(refused({ temperature: digits })[1]).toBe('temperature')
+    }
   })
 
   const FORMATS = 'The response format must be one of json, text, verbose_json.'
