@@ -2,18 +2,23 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { createClient } from '../../src/client/index.ts'
+import { createClient } from '../../../src/client/index.ts'
 import {
   createProxy,
   type LoopbackProxy,
   type ProxiedRequest,
-} from '../../src/client/node/proxy.ts'
-import { clientOf, newKeyPair, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
-import { listen } from '../support/listen.ts'
-import { startManInTheMiddle } from '../support/man-in-the-middle.ts'
-import { LOG_POLICY } from '../support/release-log.ts'
-import { makeWorld, type World } from '../support/synthetic-world.ts'
-import { LOG_TAMPERINGS, TAMPERINGS } from '../support/tamperings.ts'
+} from '../../../src/client/node/proxy.ts'
+import {
+  clientOf,
+  newKeyPair,
+  startFakeRouter,
+  type FakeRouter,
+} from '../../support/fake-router.ts'
+import { listen } from '../../support/listen.ts'
+import { startManInTheMiddle } from '../../support/man-in-the-middle.ts'
+import { LOG_POLICY } from '../../support/release-log.ts'
+import { makeWorld, type World } from '../../support/synthetic-world.ts'
+import { LOG_TAMPERINGS, TAMPERINGS } from '../../support/tamperings.ts'
 
 let world: World
 let host: FakeRouter

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run as runProgram, type Run } from '../../support/run-program.ts'
-import { makeFirmware } from './synthetic-firmware.ts'
+import { makeFirmware } from '../../verify/launch/synthetic-firmware.ts'
 
 const MEASUREMENT =
   '46704c5b666bda42822d2b63c25c79ba907efea56d25a77ba31b62c840dd6158dbb18df2d6157665e2d626dcdef06d24'
