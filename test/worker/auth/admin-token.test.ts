@@ -93,7 +93,8 @@ describe('a named token', () => {
     const token = await addToken('all', NOW + 1)
     const last = token.endsWith('0') ? '1' : '0'
     expect(await ask(token.slice(0, -1) + last)).toEqual(REFUSED)
-    expect(await requireAdmin(requestWith(`bearer ${token}`), 'all', gate)).toBeTruthy()
+    const holder = await requireAdmin(requestWith(`bearer ${token}`), 'all', gate)
+    expect(holder).toMatchObject({ name: 'of all', scope: 'all' })
     await storage.directory().batch([sql`UPDATE admin_tokens SET revoked_at = ${NOW}`])
     expect(await ask(token)).toEqual(REFUSED)
   })
