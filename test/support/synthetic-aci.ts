@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../src/protocol/canonical-json.ts'
 import { concatBytes, toHex, utf8, type Bytes } from '../../src/protocol/bytes.ts'
-import { eventLog, type RuntimeEvent } from './synthetic-dstack.ts'
+import { APP_COMPOSE, bootEvents, eventLog, type RuntimeEvent } from './synthetic-dstack.ts'
 import { sha256Of, type SyntheticIntel } from './synthetic-intel.ts'
 import { makeQuote, register, type GuestFields } from './synthetic-tdx.ts'
 
@@ -50,8 +50,17 @@ export const VECTOR_KEYSET: AciKeysetJson = {
   tls_public_keys: [{ domain: 'api.example.com', spki_sha256: 'c0'.repeat(32) }],
 }
 
-/** The answer to `/v1/aci/attestation`, with a quote of the synthetic platform. */
-export async function aciReport(intel: SyntheticIntel, workload: AciWorkload): Promise<object> {
+/** The answer to `/v1/aci/attestation`, with a quote of the synthetic platform, of an honest gateway but for `change`. */
+export async function aciReport(
+  intel: SyntheticIntel,
+  change: Pick<AciWorkload, 'nonce' | 'keyset'> & Partial<AciWorkload>,
+): Promise<object> {
+  const workload: AciWorkload = {
+    appCompose: APP_COMPOSE,
+    events: bootEvents(),
+    guest: {},
+    ...change,
+  }
   const stated = bind(canonicalJson(workload.keyset), workload.nonce)
   const measured = bind(workload.bound ?? canonicalJson(workload.keyset), workload.nonce)
   const { events, rtMr3 } = eventLog(workload.events)

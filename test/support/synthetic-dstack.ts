@@ -64,8 +64,23 @@ const UNRELEASED = {
   rtMr2: register(0x14),
 }
 
-/** The answer to `/attestation/report`, with a quote of the synthetic platform. */
-export async function dstackReport(intel: SyntheticIntel, node: DstackNode): Promise<object> {
+/** An honest node without GPUs. */
+const HONEST: Omit<DstackNode, 'nonce' | 'tlsSpkiSha256'> = {
+  algorithm: 'ed25519',
+  address: 'ab'.repeat(32),
+  layout: 'tls',
+  appCompose: APP_COMPOSE,
+  events: bootEvents(),
+  guest: {},
+  nvidiaPayload: undefined,
+}
+
+/** The answer to `/attestation/report`, with a quote of the synthetic platform, of an honest node but for `change`. */
+export async function dstackReport(
+  intel: SyntheticIntel,
+  change: Pick<DstackNode, 'nonce' | 'tlsSpkiSha256'> & Partial<DstackNode>,
+): Promise<object> {
+  const node: DstackNode = { ...HONEST, ...change }
   const log = node.events.map(logged)
   const { registers } = node.os ?? { registers: UNRELEASED }
   const quote = await makeQuote(intel, {

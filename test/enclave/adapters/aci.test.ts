@@ -12,12 +12,7 @@ import {
 } from '../../support/synthetic-aci.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
 import { failuresOf, rejudge } from '../../support/rejudge.ts'
-import {
-  APP_COMPOSE,
-  bootEvents,
-  COMPOSE_HASH,
-  MEASUREMENT,
-} from '../../support/synthetic-dstack.ts'
+import { COMPOSE_HASH, MEASUREMENT } from '../../support/synthetic-dstack.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import { answerAsIntel, fetchFrom } from '../../support/synthetic-tdx.ts'
 
@@ -59,9 +54,6 @@ async function start({ policy, workload, rewrite = (same) => same }: Change = {}
       const report = await aciReport(intel, {
         nonce: searchParams.get('nonce') ?? '',
         keyset: aciKeyset(tls.spkiSha256),
-        appCompose: APP_COMPOSE,
-        events: bootEvents(),
-        guest: {},
         ...workload,
       })
       return rewrite(JSON.stringify(report))
@@ -114,9 +106,6 @@ describe("a private gateway's report", () => {
     const report = await aciReport(intel, {
       nonce,
       keyset: VECTOR_KEYSET,
-      appCompose: APP_COMPOSE,
-      events: bootEvents(),
-      guest: {},
     })
     const read = await readAciReport(JSON.stringify(report), nonce)
     expect(read.keyset.digest).toBe(

@@ -4,12 +4,7 @@ import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
 import { realText } from '../../support/real-evidence.ts'
-import {
-  APP_COMPOSE,
-  bootEvents,
-  COMPOSE_HASH,
-  dstackReport,
-} from '../../support/synthetic-dstack.ts'
+import { COMPOSE_HASH, dstackReport } from '../../support/synthetic-dstack.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import { makeSyntheticNvidia, type SyntheticNvidia } from '../../support/synthetic-nvidia.ts'
 import { answerAsIntel, fetchFrom } from '../../support/synthetic-tdx.ts'
@@ -59,12 +54,6 @@ async function start({ policy, payload: payloadFor, nonce: drawn, outage }: Sett
       const report = await dstackReport(intel, {
         nonce,
         tlsSpkiSha256: tls.spkiSha256,
-        algorithm: 'ed25519',
-        address: 'ab'.repeat(32),
-        layout: 'tls',
-        appCompose: APP_COMPOSE,
-        events: bootEvents(),
-        guest: {},
         nvidiaPayload: payloadFor(nonce),
       })
       return JSON.stringify(report)

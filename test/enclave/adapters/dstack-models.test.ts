@@ -63,13 +63,6 @@ async function start({ models, node, answer = (same) => same }: Change = {}) {
     dstackReport(intel, {
       nonce,
       tlsSpkiSha256: tls.spkiSha256,
-      algorithm: 'ed25519',
-      address: 'ab'.repeat(32),
-      layout: 'tls',
-      appCompose: APP_COMPOSE,
-      events: bootEvents(),
-      guest: {},
-      nvidiaPayload: undefined,
       ...change,
     })
   const behind: Partial<DstackNode> = {

@@ -5,13 +5,7 @@ import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
 import { failuresOf, rejudge } from '../../support/rejudge.ts'
 import { ACPI_EVENTS, tdxConfig, tdxRegisters } from '../../support/synthetic-dstack-tdx.ts'
-import {
-  APP_COMPOSE,
-  bootEvents,
-  COMPOSE_HASH,
-  dstackReport,
-  type DstackNode,
-} from '../../support/synthetic-dstack.ts'
+import { COMPOSE_HASH, dstackReport, type DstackNode } from '../../support/synthetic-dstack.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import { answerAsIntel, fetchFrom, register } from '../../support/synthetic-tdx.ts'
 
@@ -47,13 +41,6 @@ async function start(os: DstackNode['os'], pinned: readonly string[]) {
         await dstackReport(intel, {
           nonce: searchParams.get('nonce') ?? '',
           tlsSpkiSha256: tls.spkiSha256,
-          algorithm: 'ed25519',
-          address: 'ab'.repeat(32),
-          layout: 'tls',
-          appCompose: APP_COMPOSE,
-          events: bootEvents(),
-          guest: {},
-          nvidiaPayload: undefined,
           ...(os && { os }),
         }),
       ),

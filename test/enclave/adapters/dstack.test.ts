@@ -91,12 +91,6 @@ async function start(change: Change = {}): Promise<AttestedWorld> {
       const report = await dstackReport(intel, {
         nonce,
         tlsSpkiSha256: tls.spkiSha256,
-        algorithm: 'ed25519',
-        address: 'ab'.repeat(32),
-        layout: 'tls',
-        appCompose: APP_COMPOSE,
-        events: bootEvents(),
-        guest: {},
         nvidiaPayload: PAYLOAD(nonce),
         ...change.node,
       })

@@ -9,13 +9,7 @@ import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
 import { runChain } from '../../support/run-authority.ts'
 import { aciKeyset, aciReport } from '../../support/synthetic-aci.ts'
-import {
-  APP_COMPOSE,
-  bootEvents,
-  COMPOSE_HASH,
-  dstackReport,
-  MEASUREMENT,
-} from '../../support/synthetic-dstack.ts'
+import { COMPOSE_HASH, dstackReport, MEASUREMENT } from '../../support/synthetic-dstack.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import { answerAsIntel, fetchFrom, type PcsAnswers } from '../../support/synthetic-tdx.ts'
 
@@ -73,13 +67,6 @@ const HONEST: Readonly<Record<Name, (nonce: string, spki: string) => Promise<str
       await dstackReport(intel, {
         nonce,
         tlsSpkiSha256: spki,
-        algorithm: 'ed25519',
-        address: 'ab'.repeat(32),
-        layout: 'tls',
-        appCompose: APP_COMPOSE,
-        events: bootEvents(),
-        guest: {},
-        nvidiaPayload: undefined,
       }),
     ),
   aci: async (nonce, spki) =>
@@ -87,9 +74,6 @@ const HONEST: Readonly<Record<Name, (nonce: string, spki: string) => Promise<str
       await aciReport(intel, {
         nonce,
         keyset: aciKeyset(spki),
-        appCompose: APP_COMPOSE,
-        events: bootEvents(),
-        guest: {},
       }),
     ),
 }

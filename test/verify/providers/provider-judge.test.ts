@@ -13,13 +13,7 @@ import type { ProviderHop } from '../../../src/verify/receipt-provider.ts'
 import { fetchCollateral } from '../../../src/verify/tdx/collateral.ts'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { EXCHANGE, failuresOf, rejudgeHop } from '../../support/rejudge.ts'
-import {
-  APP_COMPOSE,
-  bootEvents,
-  COMPOSE_HASH,
-  dstackReport,
-  MEASUREMENT,
-} from '../../support/synthetic-dstack.ts'
+import { COMPOSE_HASH, dstackReport, MEASUREMENT } from '../../support/synthetic-dstack.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import { makeSyntheticNvidia } from '../../support/synthetic-nvidia.ts'
 import { answerAsIntel, fetchFrom } from '../../support/synthetic-tdx.ts'
@@ -47,12 +41,7 @@ beforeAll(async () => {
     await dstackReport(intel, {
       nonce: NONCE,
       tlsSpkiSha256: 'ab'.repeat(32),
-      algorithm: 'ed25519',
       address: toHex(ed25519.getPublicKey(SIGNER)),
-      layout: 'tls',
-      appCompose: APP_COMPOSE,
-      events: bootEvents(),
-      guest: {},
       nvidiaPayload: JSON.stringify({ nonce: NONCE, evidence_list: [{ device: 1 }] }),
     }),
   )
