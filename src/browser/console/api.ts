@@ -43,11 +43,17 @@ const OWN_PAGE = { 'x-cmr-console': '1' }
 
 const SESSION_PATH = '/admin/session'
 
+/** With other characters a browser sends no request at all. */
+const HEADER_TEXT = /^[\x20-\x7e]*$/
+
 export const API: Api = {
   json: (path, schema) => ask('GET', path, schema),
   session: () => ask('GET', SESSION_PATH, sessionSchema),
-  signIn: (token) =>
-    ask('POST', SESSION_PATH, sessionSchema, { authorization: `Bearer ${token.trim()}` }),
+  signIn: async (text) => {
+    const token = text.trim()
+    if (!HEADER_TEXT.test(token)) throw new ApiFailure(401, 'This is not a token.')
+    return ask('POST', SESSION_PATH, sessionSchema, { authorization: `Bearer ${token}` })
+  },
   signOut: async () => {
     await ask('DELETE', SESSION_PATH, z.unknown())
   },
