@@ -2,6 +2,7 @@ import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
 import { withoutCustomer } from './quarantine.ts'
+import { lockCustomer } from './settle-sql.ts'
 
 /**
  * Erasure of customers (docs/admin.md). Keys and names are erased at once; the rest follows in bounded rounds, because
@@ -56,11 +57,6 @@ export async function beginErasure(
   ])
   const [row] = rows.at(-1) ?? []
   return row === undefined ? undefined : textOf(row, 'ledger_id')
-}
-
-/** Waits for the transactions that have the customer's row, as every write of a customer does first. */
-function lockCustomer(customerId: string): Statement {
-  return sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}`
 }
 
 /** SQL expression: as many zeros as the text has characters. */

@@ -5,7 +5,7 @@ import type { Admission } from './admit.ts'
 import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
 import type { Cost } from './price.ts'
-import { insertEvidence, retainUntil } from './settle-sql.ts'
+import { insertEvidence, lockCustomer, retainUntil } from './settle-sql.ts'
 import { ledgerOf } from './sql-ledger.ts'
 
 /** The settlement of an exchange: its bill, and its receipt if it has one. */
@@ -166,7 +166,8 @@ export async function storeEvidence(
   const { customerId, sha256, dataB64, expiresAtMs } = evidence
   const stored = { customerId, sha256, dataB64, expiresAt: retainUntil(expiresAtMs) }
   if (db.ledger?.storeEvidence !== undefined) return db.ledger.storeEvidence(stored)
-  await db.batch([insertEvidence(stored)])
+  // The last step of an erasure, which has the row too, then comes before or after this as a whole.
+  await db.batch([lockCustomer(customerId), insertEvidence(stored)])
 }
 
 /**

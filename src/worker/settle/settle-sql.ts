@@ -15,7 +15,7 @@ import { UNLIMITED } from './plan-terms.ts'
 /** One batch that bills a request, or changes nothing where it is billed already or has lost its claim. */
 export function settlementBatch(entry: SettlementEntry): readonly Statement[] {
   return [
-    lockCustomer(entry),
+    lockCustomer(entry.customerId),
     ...claimOwner(entry),
     bill(entry),
     writeUsage(entry),
@@ -65,7 +65,7 @@ export function retainUntil(expiresAtMs: number): number {
 }
 
 /** Locks the customer, so that on PostgreSQL the statements that follow see what earlier holders committed. */
-function lockCustomer({ customerId }: SettlementEntry): Statement {
+export function lockCustomer(customerId: string): Statement {
   return sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}
     RETURNING customer_id`
 }
@@ -173,11 +173,15 @@ function writeReceipt(
   ]
 }
 
-/** Stores a piece of evidence, or keeps it for longer where it is stored. */
+/**
+ * Stores a piece of evidence, or keeps it for longer where it is stored. Not for a customer that was erased since its receipt was
+ * stored: nothing would delete it.
+ */
 export function insertEvidence(evidence: StoredEvidence): Statement {
   const { customerId, sha256, dataB64, expiresAt } = evidence
   return sql`INSERT INTO evidence (customer_id, sha256, data_b64, expires_at)
-    VALUES (${customerId}, ${sha256}, ${dataB64}, ${int64(expiresAt)})
+    SELECT customer_id, ${text(sha256)}, ${text(dataB64)}, ${int64(expiresAt)}
+    FROM customers WHERE customer_id = ${customerId}
     ON CONFLICT (customer_id, sha256) DO UPDATE SET expires_at = CASE
       WHEN excluded.expires_at > evidence.expires_at THEN excluded.expires_at
       ELSE evidence.expires_at END`

@@ -134,6 +134,12 @@ export function describeErasure(instances: Instances) {
       // Of the first and the second request a row each has been added since.
       expect(await ledgerPosition(left)).toBe(position + 1)
       expect(await beginErasure(left, 'gone', 'third', NOW)).toBe(undefined)
+      // Evidence is fetched and stored after the receipt that names it, so it may come late.
+      const late = { sha256: 'e'.repeat(64), dataB64: 'ZQ==', expiresAtMs: NOW + 1 }
+      await storeEvidence(right, { customerId: 'gone', ...late })
+      expect(
+        await reader(left)(sql`SELECT sha256 FROM evidence WHERE customer_id = 'gone'`),
+      ).toEqual([])
       expect(await beginErasure(left, 'ledger-of-gone', 'fourth', NOW)).toBe(undefined)
     })
   })

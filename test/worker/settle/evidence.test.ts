@@ -3,6 +3,7 @@ import { utf8 } from '../../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 import { Evidence, retainEvidence } from '../../../src/worker/settle/evidence.ts'
+import { addCustomer } from '../../support/ledger.ts'
 import { openSqlite, type SqliteDatabase } from '../../support/sqlite-database.ts'
 
 const EXPIRES = 5000
@@ -11,6 +12,7 @@ let ledger: SqliteDatabase
 let good: string
 beforeEach(async () => {
   ledger = openSqlite()
+  for (const id of ['acme', 'a', 'b']) await addCustomer(ledger, { id })
   good = await sha256Hex('evidence')
 })
 
