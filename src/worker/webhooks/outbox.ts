@@ -99,12 +99,26 @@ export async function takeDue(db: Database, now: number): Promise<readonly DueDe
     ),
   )
   const bodies = new Map(events.flat().map((row) => [textOf(row, 'id'), messageOf(row)]))
+  await dropWithoutEvent(
+    db,
+    ids.filter((id) => !bodies.has(id)),
+  )
   return rows.flatMap((row) => {
     const eventId = textOf(row, 'event_id')
     const body = bodies.get(eventId)
     const rest = { endpoint: textOf(row, 'endpoint'), attempts: numberOf(row, 'attempts') }
     return body === undefined ? [] : [{ eventId, body, ...rest }]
   })
+}
+
+/** An event that was deleted with its customer while its deliveries were created leaves them behind, due for ever. */
+async function dropWithoutEvent(db: Database, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.batch(
+    inGroups(ids, IDS_OF_A_STATEMENT).map(
+      (some) => sql`DELETE FROM webhook_deliveries WHERE event_id IN ${list(some)}`,
+    ),
+  )
 }
 
 /** Stores the outcome of an attempt. */

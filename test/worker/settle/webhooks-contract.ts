@@ -240,6 +240,18 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
         expect(new Set(mineOfAll.map(({ eventId }) => eventId))).toEqual(new Set(ids))
       })
 
+      test('are dropped where their event is gone, which an erasure may delete while they are made', async () => {
+        const [left, right] = instances('gone-event')
+        await put(left, 'gone-event-1', 'route.resting', NOW)
+        await queueNew(left, ENDPOINTS, NOW)
+        await left.batch([sql`DELETE FROM webhook_events WHERE id = 'gone-event-1'`])
+        expect(mine(await takeDue(right, NOW), 'gone-event-1')).toEqual([])
+        const [rows] = await left.batch([
+          sql`SELECT endpoint FROM webhook_deliveries WHERE event_id = 'gone-event-1'`,
+        ])
+        expect(rows).toEqual([])
+      })
+
       test('are forgotten after a month', async () => {
         const [left] = instances('forgotten')
         await put(left, 'forgotten-1', 'provider.proof_lost', NOW)
