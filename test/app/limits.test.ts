@@ -322,8 +322,11 @@ describe('a key with limits of its own', () => {
   })
 
   test('is refused everywhere once it has expired', async () => {
-    const customer = await limited({ expires_at: '2026-01-01T00:00:00Z' })
+    const customer = await limited({})
+    const soon = { expires_at: new Date(Date.now() + 4_000).toISOString() }
+    expect((await adminCall('PATCH', customer.path, soon)).status).toBe(200)
     const headers = { authorization: `Bearer ${customer.key}` }
+    await until(async () => (await stack.fetch('/v1/key', { headers })).status === 401)
     for (const answer of [await chat(customer), await stack.fetch('/v1/key', { headers })]) {
       expect(answer.status).toBe(401)
       expect(await errorOf(answer)).toMatchObject({

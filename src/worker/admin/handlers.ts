@@ -7,6 +7,7 @@ import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
 import type { Database } from '../storage/database.ts'
 import { customerIds, listCustomer } from '../storage/directory.ts'
 import { asAdmin, audited, noBody } from './as-admin.ts'
+import { checkKeyLimits } from './check-key.ts'
 import { changeCustomer, creditCustomer, findCustomer, insertCustomer } from './customers.ts'
 import { mapConcurrently } from './map-concurrently.ts'
 import {
@@ -120,6 +121,7 @@ export const createKey = audited(
   { action: 'keys.create', scope: 'customers', body: newKeySchema },
   async (body, context, { id = '' }) => {
     const db = await customerDatabase(context, id)
+    checkKeyLimits(body, context)
     const made = context.keyring.newApiKey(id)
     const view = await insertKey(db, id, { ...body, ...made }, context.now())
     return { answer: { key: made.key, ...(view ?? noSuchCustomer()) }, created: made.prefix }
@@ -153,6 +155,7 @@ export const changeKey = audited(
   { action: 'keys.change', scope: 'customers', body: keyChangesSchema },
   async (changes, context, { id = '', key_prefix: keyPrefix = '' }) => {
     const db = await customerDatabase(context, id)
+    checkKeyLimits(changes, context)
     return { answer: (await updateKey(db, id, keyPrefix, changes, context.now())) ?? noSuchKey() }
   },
 )

@@ -6,6 +6,7 @@ import { openKeyring } from '../../support/keyring.ts'
 import type { Storage } from '../../../src/worker/storage/database.ts'
 import { sql } from '../../../src/worker/storage/sql.ts'
 import { told } from '../../support/refusal.ts'
+import { catalogueOf } from '../../support/router-config.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
@@ -56,6 +57,7 @@ describe('the admin interface', () => {
         },
         plans: { gold: { discount_pct: 10 } },
       },
+      catalogue: catalogueOf({ 'eu/nova/glm-5': {} }),
       link: { providers: async () => [{ provider: 'nova' }] },
     }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that admin handlers touch
@@ -239,19 +241,20 @@ describe('the admin interface', () => {
     [{ limit_eur: '-1' }, 'limit_eur'],
     [{ limit_reset: 'hourly' }, 'limit_reset'],
     [{ expires_at: 'tomorrow' }, 'expires_at'],
+    [{ expires_at: '2026-11-20T12:00:00Z' }, 'expires_at'],
     [{ models: [] }, 'models'],
     [{ models: ['a b'] }, 'models'],
+    [{ models: ['glm-5', 'glm-6'] }, 'models'],
     [{ requests_per_minute: 0 }, 'requests_per_minute'],
     [{ tokens_per_minute: 1.5 }, 'tokens_per_minute'],
     [{ concurrent_requests: '2' }, 'concurrent_requests'],
     [{ owner: 'me' }, 'owner'],
-  ])('refuses a key with %j', async (limits, param) => {
-    const params = idOf(await create())
+  ])('refuses a key with %j, and a change to it', async (limits, param) => {
+    const params = { ...idOf(await create()), key_prefix: 'cmr_x' }
     const body = { name: 'laptop', ...limits }
-    expect(await call(admin.createKey, { params, body }).catch(told)).toMatchObject({
-      code: 'invalid_request_error',
-      param,
-    })
+    const refused = { code: 'invalid_request_error', param }
+    expect(await call(admin.createKey, { params, body }).catch(told)).toMatchObject(refused)
+    expect(await call(admin.changeKey, { params, body }).catch(told)).toMatchObject(refused)
   })
 
   it('changes a customer, who is suspended from the first time on, and resumes them', async () => {
