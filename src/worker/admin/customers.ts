@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { formatNano } from '../../protocol/money.ts'
 import { ApiError } from '../http/errors.ts'
 import { eurText } from '../settle/key-view.ts'
+import { IS_PRESENT } from '../settle/present-customer.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalBigintOf, optionalNumberOf, textOf } from '../storage/row.ts'
 import { int64, nullableInt64, raw, sql, text } from '../storage/sql.ts'
@@ -163,14 +164,12 @@ function suspension(suspended: boolean, now: number): Statement {
     : sql`suspended_at = NULL`
 }
 
-/** A customer whose erasure has begun no longer exists; once it is complete, its ledger belongs to a new id. */
 function selectCustomer(id: string): Statement {
   return sql`SELECT customer_id, name, plan, billing, receipt_retention_days, created_at,
       suspended_at, erased_at, alert_key_limit_pct,
       CAST(alert_balance_nano AS TEXT) AS alert_balance_nano,
       CAST(balance_nano AS TEXT) AS balance_nano, CAST(reserved_nano AS TEXT) AS reserved_nano
-    FROM customers WHERE customer_id = ${id}
-      AND NOT EXISTS (SELECT 1 FROM erasures WHERE erasures.customer_id = customers.customer_id)`
+    FROM customers WHERE customer_id = ${id} AND ${IS_PRESENT}`
 }
 
 function viewOf(row: Row): CustomerView {

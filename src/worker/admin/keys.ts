@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { NewApiKey } from '../auth/api-key.ts'
 import { keyViewColumns, LIVE_KEYS, readKeyView, type KeyView } from '../settle/key-view.ts'
+import { IS_PRESENT } from '../settle/present-customer.ts'
 import type { Database, Statement } from '../storage/database.ts'
 import { int64, nullableInt64, raw, sql, text } from '../storage/sql.ts'
 import { LIVE } from './customers.ts'
@@ -61,7 +62,7 @@ export async function listKeysOf(
   now: number,
 ): Promise<readonly KeyView[] | undefined> {
   const [customers = [], keys = []] = await db.batch([
-    sql`SELECT customer_id FROM customers WHERE customer_id = ${customerId}`,
+    sql`SELECT customer_id FROM customers WHERE customer_id = ${customerId} AND ${IS_PRESENT}`,
     sql`SELECT ${keyViewColumns(now)} FROM api_keys
       WHERE customer_id = ${customerId} AND ${LIVE_KEYS} ORDER BY created_at, key_prefix`,
   ])

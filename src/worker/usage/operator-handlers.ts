@@ -5,6 +5,7 @@ import { ApiError } from '../http/errors.ts'
 import type { Operation } from '../http/operation.ts'
 import { readParameter } from '../http/query.ts'
 import { jsonText } from '../http/reply.ts'
+import { hasCustomer } from '../settle/present-customer.ts'
 import { usagePage } from './handler.ts'
 import { USAGE_OPERATION } from './operation.ts'
 import { usageLedgerOf } from './ledger.ts'
@@ -43,7 +44,10 @@ export const summarizeCustomerUsage: Handler = async (request, context, { id = '
 
 async function ledgerOf(request: Request, context: Context, id: string) {
   await requireAdmin(request, 'read', context)
-  if (await context.keyring.knows(id)) return usageLedgerOf(context.storage.customer(id))
+  if (await context.keyring.knows(id)) {
+    const db = context.storage.customer(id)
+    if (await hasCustomer(db, id)) return usageLedgerOf(db)
+  }
   throw new ApiError('not_found', 'There is no such customer.')
 }
 

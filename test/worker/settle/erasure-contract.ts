@@ -17,7 +17,7 @@ import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { summarize } from '../../../src/worker/usage/summary.ts'
 import { queueNew } from '../../../src/worker/webhooks/outbox.ts'
 import { WEBHOOK_EVENTS } from '../../../src/protocol/webhook-config.ts'
-import { rotateKey } from '../../../src/worker/admin/keys.ts'
+import { listKeysOf, rotateKey } from '../../../src/worker/admin/keys.ts'
 import {
   addCustomer,
   askOf,
@@ -87,6 +87,7 @@ export function describeErasure(instances: Instances) {
       expect(await beginErasure(left, 'gone', 'ledger-of-gone', NOW)).toBe('ledger-of-gone')
       expect(await beginErasure(right, 'gone', 'another', NOW)).toBe('ledger-of-gone')
       expect(await findCustomer(right, 'gone')).toBe(undefined)
+      expect(await listKeysOf(right, 'gone', NOW)).toBe(undefined)
       expect((await rejectionOf(admit(right, askOf(key, 'gone-3')))).code).toBe('unauthorized')
       await sweepAll(left, NOW)
       // One request is still in progress. Receipts do not wait for it.

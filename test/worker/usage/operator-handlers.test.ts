@@ -9,8 +9,11 @@ import {
   summarizeCustomerUsage,
 } from '../../../src/worker/usage/operator-handlers.ts'
 import { addCustomer, askOf, NOW, settlementOf } from '../../support/ledger.ts'
+import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { told } from '../../support/refusal.ts'
 import { openSqlite, sharedStorage, type SqliteDatabase } from '../../support/sqlite-database.ts'
+
+const NO_CUSTOMER = { code: 'not_found', message: 'There is no such customer.' }
 
 let db: SqliteDatabase
 let key: Awaited<ReturnType<typeof addCustomer>>
@@ -32,7 +35,7 @@ function ask(handler: Handler, id = 'acme', query = '', token = 'boot') {
   const parts = {
     adminToken: 'boot',
     storage: sharedStorage(db),
-    keyring: { knows: async (one: string) => one === 'acme' || one === 'other' },
+    keyring: { knows: async (one: string) => ['acme', 'other', 'never made'].includes(one) },
     now: () => NOW,
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that these handlers touch
@@ -70,12 +73,19 @@ describe('the ledger of a customer, for operators', () => {
       // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await refusal(handler, 'acme', '', 'wrong')).toMatchObject({ code: 'unauthorized' })
       // oxlint-disable-next-line no-await-in-loop
-      expect(await refusal(handler, 'nobody')).toEqual({
-        code: 'not_found',
-        message: 'There is no such customer.',
-      })
+      expect(await refusal(handler, 'nobody')).toEqual(NO_CUSTOMER)
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await refusal(handler, 'never made')).toEqual(NO_CUSTOMER)
       // oxlint-disable-next-line no-await-in-loop
       expect(await refusal(handler, 'acme', '?start=now')).toMatchObject({ param: 'start' })
+    }
+  })
+
+  test('is gone as soon as the customer is erased', async () => {
+    await beginErasure(db, 'acme', 'ledger', NOW)
+    for (const handler of [listCustomerUsage, summarizeCustomerUsage]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
+      expect(await ask(handler).then(() => undefined, told)).toEqual(NO_CUSTOMER)
     }
   })
 
