@@ -11,11 +11,17 @@ import type { Once } from './idempotency/once.ts'
 import { dependsOnProof, provenAttempts, strongestFirst } from './routing/proven-first.ts'
 import type { PlannedAttempt } from './routing/plan.ts'
 import { reportLimitReached } from './settle/alerts.ts'
-import { admit, MinuteUsedUp, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
+import {
+  admit,
+  CostNotCovered,
+  MinuteUsedUp,
+  RESERVATION_SLACK_MS,
+  type Admission,
+} from './settle/admit.ts'
 import type { AudioBound, UsageBound } from './stream/cap-tokens.ts'
 import { worstCase } from './settle/price.ts'
 import { release } from './settle/release.ts'
-import { StorageUnavailable } from './storage/database.ts'
+import { StorageUnavailable, type Database } from './storage/database.ts'
 
 /**
  * How long a key that has used up its minute is refused without asking the storage, ms: so soon a limit that the operator
@@ -32,10 +38,11 @@ export function refuseUsedUp({ headers }: Request, { shared }: Context, key: Pre
   if (readIdempotencyKey(headers) === undefined) shared.minuteRefusals.check(key.keyHash)
 }
 
-/** The maximum cost and duration of a request. */
-export interface CostBound {
-  /** The routes that may serve the request. */
-  readonly routes: readonly Route[]
+/** What a request needs: its planned attempts, and its maximum cost and duration. */
+interface Demand {
+  /** Those whose providers meet the request's own constraints. */
+  readonly attempts: readonly PlannedAttempt[]
+  readonly constraints: Constraints | undefined
   readonly maxUsageOn: (route: Route) => UsageBound | AudioBound
   /** Maximum duration of the request. */
   readonly maxDelayMs: number
@@ -43,36 +50,40 @@ export interface CostBound {
   readonly once: Once | undefined
 }
 
+/** What is to be tried for a key, and under which constraints. */
+interface Allowed {
+  /** Those whose routes the key may use and whose providers are attested as it requires. */
+  readonly attempts: readonly PlannedAttempt[]
+  /** Those of the request and of its key. */
+  readonly constraints: Constraints | undefined
+}
+
+/** An admitted request; its reservation covers each of its attempts. */
+type Admitted = Allowed & { readonly admission: Admission }
+
 /**
- * Admits the request of a key and reserves the maximum it can cost. If the storage fails, it is unknown whether a
- * reservation was written, so a release is attempted in the background.
- * @throws ApiError as `admit` does
+ * Admits the request of a key and reserves the maximum it can cost. Where the key may use none of the routes, the
+ * reservation is given back. If the storage fails, it is unknown whether a reservation was written, so a release is
+ * attempted in the background.
+ * @throws ApiError as `admit` does; `model_not_allowed`, `attestation_not_accepted`
  * @throws StorageUnavailable when the storage does not answer
+ * @throws LinkUnavailable when the daemon cannot tell what is proven
  */
 export async function admitRequest(
   context: Context,
   key: PresentedKey,
-  { routes, maxUsageOn, maxDelayMs, once }: CostBound,
-): Promise<Admission> {
+  demand: Demand,
+): Promise<Admitted> {
   const { requestId, config } = context
-  const usdEur = config.service.usd_eur
   const ledger = context.storage.customer(key.customerId, context.aside)
   const now = context.now()
   try {
-    const admission = await admit(ledger, {
-      requestId,
-      key,
-      plans: config.plans,
-      reserveNano: (discountPct) => worstCase(routes, maxUsageOn, { discountPct, usdEur }),
-      claim: once?.claim,
-      expiresAt: now + maxDelayMs + RESERVATION_SLACK_MS,
-      now,
-    })
-    once?.hold()
+    const { admission, attempts } = await reserve(context, key, demand, { ledger, now })
+    demand.once?.hold()
     if (config.service.telemetry?.customer_names === true) {
       context.traces.nameCustomer(requestId, admission.customerName)
     }
-    return admission
+    return { admission, ...(await allowedOrReleased(context, admission, { ...demand, attempts })) }
   } catch (error) {
     if (isLimitReached(error) && config.service.webhooks !== undefined) {
       const { customerId, keyPrefix } = key
@@ -91,6 +102,40 @@ export async function admitRequest(
       context.lostAdmissions.release(requestId, key.customerId, ledger)
     }
     throw error
+  }
+}
+
+/**
+ * Reserves the cost of the dearest attempt. Which of them the key may use is known only once the ledger has answered, so
+ * only where it refuses the cost, the dearest one that the key may use is asked for instead.
+ */
+async function reserve(
+  context: Context,
+  key: PresentedKey,
+  demand: Demand,
+  { ledger, now }: { readonly ledger: Database; readonly now: number },
+): Promise<Pick<Admitted, 'admission' | 'attempts'>> {
+  const { plans, service } = context.config
+  const usdEur = service.usd_eur
+  const within = (attempts: Demand['attempts']) => {
+    const routes = attempts.map(({ route }) => route)
+    return admit(ledger, {
+      requestId: context.requestId,
+      key,
+      plans,
+      reserveNano: (discountPct) => worstCase(routes, demand.maxUsageOn, { discountPct, usdEur }),
+      claim: demand.once?.claim,
+      expiresAt: now + demand.maxDelayMs + RESERVATION_SLACK_MS,
+      now,
+    })
+  }
+  try {
+    return { admission: await within(demand.attempts), attempts: demand.attempts }
+  } catch (error) {
+    if (!(error instanceof CostNotCovered)) throw error
+    const { attempts } = await attemptsAllowed(context, error, demand)
+    if (attempts.length === demand.attempts.length) throw error
+    return { admission: await within(attempts), attempts }
   }
 }
 
@@ -125,33 +170,34 @@ function orderedByProof(
   return health.openCircuitsLast(strongestFirst(proven, proofs), at)
 }
 
-/** What is left to try of an admitted request, and under which constraints. */
-export interface AllowedAttempts {
-  readonly attempts: readonly PlannedAttempt[]
-  /** Those of the request and of its key. */
-  readonly constraints: Constraints | undefined
-}
-
-/**
- * The attempts of an admitted request whose routes its key may use and whose providers are attested as its key requires.
- * Where there are none the reservation is given back first.
- * @throws ApiError `model_not_allowed`, `attestation_not_accepted`
- * @throws LinkUnavailable when the daemon cannot tell what is proven
- */
-export async function attemptsAllowed(
+/** The attempts that a key may use; where there are none the reservation is given back first. */
+async function allowedOrReleased(
   context: Context,
   admission: Admission,
-  { attempts, constraints: required }: AllowedAttempts,
-): Promise<AllowedAttempts> {
+  demand: Demand,
+): Promise<Allowed> {
   try {
-    const allowed = allowedAttempts(context.catalogue, attempts, admission.models)
-    const constraints = withMinimum(required, admission.minAttestation)
-    if (constraints === required) return { attempts: allowed, constraints }
-    return { attempts: await attemptsAccepted(context, constraints, allowed), constraints }
+    return await attemptsAllowed(context, admission, demand)
   } catch (error) {
     await releaseAdmission(context, admission)
     throw error
   }
+}
+
+/**
+ * The attempts whose routes a key may use and whose providers are attested as it requires.
+ * @throws ApiError `model_not_allowed`, `attestation_not_accepted`
+ * @throws LinkUnavailable when the daemon cannot tell what is proven
+ */
+async function attemptsAllowed(
+  context: Context,
+  key: Pick<Admission, 'models' | 'minAttestation'>,
+  { attempts, constraints: required }: Pick<Demand, 'attempts' | 'constraints'>,
+): Promise<Allowed> {
+  const allowed = allowedAttempts(context.catalogue, attempts, key.models)
+  const constraints = withMinimum(required, key.minAttestation)
+  if (constraints === required) return { attempts: allowed, constraints }
+  return { attempts: await attemptsAccepted(context, constraints, allowed), constraints }
 }
 
 /** Releases the reservation of a request that costs nothing. */

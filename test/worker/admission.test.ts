@@ -9,7 +9,8 @@ import { InstanceWatch } from '../../src/worker/metrics/instance-watch.ts'
 import { commitSettlement } from '../../src/worker/settle/ledger.ts'
 import { StorageUnavailable, type Database } from '../../src/worker/storage/database.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
-import { addCustomer, NOW, rejectionOf, settlementOf } from '../support/ledger.ts'
+import { addCustomer, NOW, readLedgerTotals, rejectionOf, settlementOf } from '../support/ledger.ts'
+import { catalogueOf, tokenPrice } from '../support/router-config.ts'
 import { openSqlite, sharedStorage } from '../support/sqlite-database.ts'
 
 const clock = { now: NOW }
@@ -35,7 +36,8 @@ beforeEach(async () => {
 
 const admitted = () =>
   admitRequest({ ...context, requestId: `r${requests++}` }, key, {
-    routes: [],
+    attempts: [],
+    constraints: undefined,
     maxUsageOn: () => ({ promptTokens: 0, completionTokens: 0 }),
     maxDelayMs: 1,
     once: undefined,
@@ -84,7 +86,7 @@ describe('a key that has used up its minute', () => {
     expect(refusal()).toEqual(usedUp(2))
     clock.now = NOW + 60_000
     expect(refusal()).toBe('goes on')
-    await expect(admitted()).resolves.toMatchObject({ customerId: key.customerId })
+    await expect(admitted()).resolves.toMatchObject({ admission: { customerId: key.customerId } })
   })
 
   test('is the only one, and may repeat a request that has an Idempotency-Key', () => {
@@ -141,5 +143,97 @@ describe('a key whose limit leaves no room', () => {
     expect(await reportsOfRefusal()).toEqual([])
     clock.now += 60_000
     expect(await reportsOfRefusal()).toEqual([4])
+  })
+})
+
+describe('a key with models of its own', () => {
+  const CHEAP_NANO = 1_000n
+  const catalogue = catalogueOf({
+    'nova/dear': { pricing: tokenPrice('eur', 100, 0) },
+    'nova/cheap': { pricing: tokenPrice('eur', 1, 0) },
+  })
+  const attempts = catalogue.routes.map((route, entry) => ({
+    route,
+    entry,
+    failover: entry > 0,
+    effort: undefined,
+  }))
+
+  /** A request for both models, of a customer with this balance; counts what is asked of the ledger. */
+  async function open(nano: bigint, limits: Parameters<typeof updateKey>[3]) {
+    const one = await addCustomer(db, { id: 'small', balance: nano })
+    await updateKey(db, one.customerId, one.keyPrefix, limits, NOW)
+    const config = { plans: {}, service: {} }
+    const asked = { calls: 0, beforeSecond: async () => {} }
+    const batch: Database['batch'] = async (statements) => {
+      asked.calls += 1
+      if (asked.calls === 2) await asked.beforeSecond()
+      return db.batch(statements)
+    }
+    const storage = sharedStorage({ ...db, batch })
+    const parts = { ...context, config, storage, catalogue, requestId: 'ask' }
+    const request = () =>
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no other part of a configuration is read
+      admitRequest(parts as unknown as Context, one, {
+        attempts,
+        constraints: undefined,
+        maxUsageOn: () => ({ promptTokens: 1, completionTokens: 0 }),
+        maxDelayMs: 1,
+        once: undefined,
+      })
+    return { one, asked, request }
+  }
+
+  const reserved = async () => (await readLedgerTotals(db, 'small')).reserved
+
+  test.each([
+    ['the balance', CHEAP_NANO, {}],
+    ['its limit', 1_000_000n, { limit_eur: CHEAP_NANO }],
+  ])('needs no more than they cost of %s', async (_, balance, limit) => {
+    const { request } = await open(balance, { models: ['cheap'], ...limit })
+    const { attempts: left } = await request()
+    expect(left.map(({ route }) => route.id)).toEqual(['nova/cheap'])
+    expect(await reserved()).toBe(CHEAP_NANO)
+  })
+
+  test.each([
+    ['insufficient_balance', CHEAP_NANO - 1n, {}],
+    ['insufficient_quota', 1_000_000n, { limit_eur: CHEAP_NANO - 1n }],
+  ])('is refused with %s where even they cost too much', async (code, balance, limit) => {
+    const { request } = await open(balance, { models: ['cheap'], ...limit })
+    expect(await rejectionOf(request())).toMatchObject({ code, status: 402 })
+    expect(await reserved()).toBe(0n)
+  })
+
+  test('is told that the requested ones are not among them, whatever they cost', async () => {
+    const { request } = await open(0n, { models: ['other'] })
+    expect(await rejectionOf(request())).toMatchObject({
+      code: 'model_not_allowed',
+      message: 'This API key may not use the requested model; GET /v1/key lists those it may.',
+    })
+  })
+
+  test('tries none that its reservation does not cover, where they are changed meanwhile', async () => {
+    const { one, asked, request } = await open(CHEAP_NANO, { models: ['cheap'] })
+    asked.beforeSecond = async () => {
+      await updateKey(db, one.customerId, one.keyPrefix, { models: ['dear'] }, NOW)
+    }
+    expect(await rejectionOf(request())).toMatchObject({ code: 'model_not_allowed' })
+    expect(await reserved()).toBe(0n)
+  })
+
+  test('asks the ledger once where the cost is covered', async () => {
+    const covered = await open(1_000_000n, { models: ['cheap'] })
+    expect((await covered.request()).attempts).toHaveLength(1)
+    expect(covered.asked.calls).toBe(1)
+  })
+
+  test('is the only one for which the ledger is asked again', async () => {
+    const { asked, request } = await open(CHEAP_NANO, {})
+    expect(await rejectionOf(request())).toMatchObject({
+      code: 'insufficient_balance',
+      message: 'The balance does not cover the most that this request may cost.',
+    })
+    expect(asked.calls).toBe(1)
   })
 })

@@ -1,12 +1,11 @@
-import { admitRequest, attemptsAccepted, attemptsAllowed, refuseUsedUp } from '../admission.ts'
+import { admitRequest, attemptsAccepted, refuseUsedUp } from '../admission.ts'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
-import type { Route } from '../provider/route.ts'
-import { planChat, type ChatPlan } from '../routing/plan.ts'
+import { planChat, type ChatPlan, type PlannedAttempt } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { readOnce } from '../idempotency/once.ts'
 import { maxUsage, type AdmittedChat } from './admitted.ts'
@@ -63,19 +62,15 @@ async function admit(
   const acceptable = await attemptsAccepted(context, chat.constraints, plan.attempts)
   const { service } = context.config
   const { stream_open_ms: openMs, stream_ms: streamMs } = service.timeouts
-  const routes = acceptable.map(({ route }) => route)
-  const cacheSalt = routes.some(takesSalt)
+  const cacheSalt = acceptable.some(takesSalt)
     ? await context.keyring.cacheSalt(key.customerId)
     : undefined
-  const admission = await admitRequest(context, key, {
-    routes,
+  const { admission, attempts, constraints } = await admitRequest(context, key, {
+    attempts: acceptable,
+    constraints: chat.constraints,
     maxUsageOn: (route) => maxUsage(chat, route),
     maxDelayMs: chat.stream ? openMs + streamMs : options.timeoutMs,
     once,
-  })
-  const { attempts, constraints } = await attemptsAllowed(context, admission, {
-    attempts: acceptable,
-    constraints: chat.constraints,
   })
   const receiptId = options.receipt ? context.newId() : null
   return {
@@ -111,7 +106,7 @@ function heldBesides(
   return echoBytes + (bytes === clientRequest ? 0 : bytes.length)
 }
 
-const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined
+const takesSalt = ({ route }: PlannedAttempt) => route.config.cache_salt_field !== undefined
 
 /**
  * The plan of the request, with routes whose circuit is open moved to the end, behind the caller's failover models

@@ -1,5 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import { admitRequest, attemptsAccepted, attemptsAllowed, refuseUsedUp } from '../admission.ts'
+import { admitRequest, attemptsAccepted, refuseUsedUp } from '../admission.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { constraintsOf } from '../http/attestation-member.ts'
 import { failoverOf } from '../completion/header-members.ts'
@@ -91,18 +91,14 @@ async function admit(
   await (options.receipt ? context.link.state() : context.link.stateReadAfter(at))
 
   const acceptable = await attemptsAccepted(context, parsed.constraints, planned)
-  const admission = await admitRequest(context, key, {
-    routes: acceptable.map(({ route }) => route),
+  const admitted = await admitRequest(context, key, {
+    attempts: acceptable,
+    constraints: parsed.constraints,
     maxUsageOn: (route) => maxUsage(parsed, route),
     maxDelayMs: options.timeoutMs,
     once,
   })
-  const { attempts, constraints } = await attemptsAllowed(context, admission, {
-    attempts: acceptable,
-    constraints: parsed.constraints,
-  })
-  const { requestedRoute } = plan
-  return { parsed, options, requestedRoute, admission, attempts, constraints, once }
+  return { parsed, options, requestedRoute: plan.requestedRoute, ...admitted, once }
 }
 
 /** Tokens that tokenizers add to each input. */

@@ -64,7 +64,7 @@ export interface Admission {
  * Admits a request in one storage call: checks the key and the plan's limits, and reserves the maximum cost. A refused
  * request stores nothing and does not count against a limit.
  * @throws ApiError `unauthorized`, `key_expired`, `customer_suspended`, `idempotency_in_progress`, `rate_limit_exceeded`,
- *   `insufficient_quota` or, for prepaid customers, `insufficient_balance`
+ *   `insufficient_quota` or, for prepaid customers, `insufficient_balance`: both as `CostNotCovered`
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function admit(db: Database, request: AdmissionRequest): Promise<Admission> {
@@ -213,14 +213,28 @@ function refusal(
     const message = `This key may have ${concurrent} requests open at the same time.`
     return new ApiError('rate_limit_exceeded', message, { headers, retryAfter: 1 })
   }
-  if (facts.overLimit) {
-    const message =
-      "What is left of this key's limit does not cover the most that this request may cost."
-    return new ApiError('insufficient_quota', message, { headers })
+  return new CostNotCovered(facts, headers)
+}
+
+const OVER_LIMIT = {
+  code: 'insufficient_quota',
+  message: "What is left of this key's limit does not cover the most that this request may cost.",
+} as const
+
+const NO_BALANCE = {
+  code: 'insufficient_balance',
+  message: 'The balance does not cover the most that this request may cost.',
+} as const
+
+/** What is left of the key's limit, or of the balance, is less than the request may cost; with what the key may use. */
+export class CostNotCovered extends ApiError {
+  readonly models: Admission['models']
+  readonly minAttestation: Admission['minAttestation']
+
+  constructor(facts: AdmissionFacts, headers: RequestWindow['headers']) {
+    const { code, message } = facts.overLimit ? OVER_LIMIT : NO_BALANCE
+    super(code, message, { headers })
+    this.models = readModels(facts.models)
+    this.minAttestation = readMinAttestation(facts.minAttestation)
   }
-  return new ApiError(
-    'insufficient_balance',
-    'The balance does not cover the most that this request may cost.',
-    { headers },
-  )
 }

@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { admitRequest, attemptsAccepted, attemptsAllowed, refuseUsedUp } from '../admission.ts'
+import { admitRequest, attemptsAccepted, refuseUsedUp } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey } from '../auth/authenticate.ts'
 import type { PresentedKey } from '../auth/api-key.ts'
@@ -80,15 +80,12 @@ async function admit(
   const receipt = wantsReceipt(request.headers)
   await (receipt ? context.link.state() : context.link.stateReadAfter(context.now()))
   const acceptable = await attemptsAccepted(context, parsed.constraints, plan.attempts)
-  const admission = await admitRequest(context, key, {
-    routes: acceptable.map(({ route }) => route),
+  const { admission, attempts, constraints } = await admitRequest(context, key, {
+    attempts: acceptable,
+    constraints: parsed.constraints,
     maxUsageOn: (route) => maxUsage(parsed, route),
     maxDelayMs: context.config.service.timeouts.transcription_ms,
     once,
-  })
-  const { attempts, constraints } = await attemptsAllowed(context, admission, {
-    attempts: acceptable,
-    constraints: parsed.constraints,
   })
   return {
     context,
