@@ -1,4 +1,5 @@
 import type { LimitReset } from '../settle/key-limits.ts'
+import type { HeldReservation } from '../storage/ledger-engine.ts'
 
 /**
  * A customer as admission and settlement need it, in memory. The memory is the truth; the tables follow it with each fold.
@@ -59,4 +60,13 @@ export interface Reservation {
   readonly surelyNew: boolean
   /** Whether the table has it. */
   stored: boolean
+}
+
+/** A reservation as another ledger takes it over. */
+export function heldBy(
+  requestId: string,
+  customerId: string,
+  { keyPrefix, amount, createdAt, expiresAt }: Reservation,
+): HeldReservation {
+  return { requestId, customerId, keyPrefix, amount, createdAt, expiresAt }
 }

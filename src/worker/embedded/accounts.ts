@@ -3,7 +3,7 @@ import { optionalNumberOf, textOf } from '../storage/row.ts'
 import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import { readAccount, readAccountKey, readEvidence } from './account-rows.ts'
-import type { Account, AccountKey, Reservation } from './account.ts'
+import { heldBy, type Account, type AccountKey, type Reservation } from './account.ts'
 import { RecentlySettled } from './recently-settled.ts'
 
 const READ_LATEST_USAGE = 'SELECT MAX(last_usage_at) AS latest FROM customers'
@@ -64,9 +64,7 @@ export class Accounts {
   /** The open reservations of the accounts that were read. */
   held(): readonly HeldReservation[] {
     return [...this.#known.values()].flatMap(({ customerId, open }) =>
-      Array.from(open, ([requestId, { keyPrefix, amount, createdAt, expiresAt }]) => {
-        return { requestId, customerId, keyPrefix, amount, createdAt, expiresAt }
-      }),
+      Array.from(open, ([requestId, reservation]) => heldBy(requestId, customerId, reservation)),
     )
   }
 

@@ -137,8 +137,12 @@ export class EmbeddedLedger implements LedgerEngine {
     return isInMemory(this.#accounts, call) ? carryOutInMemory(this.#accounts, call) : undefined
   }
 
+  /**
+   * Also what the settlements held that are not in the tables: of those whose commit failed with the answer, nothing is stored. The
+   * others are in the journal, and `open` reserves nothing for them.
+   */
   held(): readonly HeldReservation[] {
-    return this.#accounts.held()
+    return [...this.#accounts.held(), ...this.#pending.held()]
   }
 
   /** Carries out operations that arrived together, and commits them together. Never throws. */

@@ -98,7 +98,10 @@ export class JournalSettling {
     if (texts.length === 0) return
     const { store, journal } = this.#parts
     const chunks = journal.pack(texts)
-    await store.transact(() => journal.write(chunks))
+    const write = () => journal.write(chunks)
+    // A commit that fails with the answer takes this memory with it; `EmbeddedLedger.held` has what must outlive it.
+    if (store.transactWithAnswer === undefined) await store.transact(write)
+    else store.transactWithAnswer(write)
     journal.wrote(chunks)
   }
 }

@@ -1,4 +1,6 @@
+import type { HeldReservation } from '../storage/ledger-engine.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
+import { heldBy } from './account.ts'
 import { findSettled, receiptName, type Named, type Settled } from './settled.ts'
 import type { Bill } from './settlement.ts'
 
@@ -16,6 +18,13 @@ export class PendingBills {
 
   get bills(): readonly Bill[] {
     return this.#bills
+  }
+
+  /** What the requests held that were billed. */
+  held(): readonly HeldReservation[] {
+    return this.#bills.flatMap(({ entry: { requestId, customerId }, reservation }) =>
+      reservation === undefined ? [] : [heldBy(requestId, customerId, reservation)],
+    )
   }
 
   add(bill: Bill): void {

@@ -2,7 +2,7 @@ import { KEY_LIMIT_PCT, limitReachedId } from '../settle/alerts.ts'
 import { retainUntil } from '../settle/settle-sql.ts'
 import { UNLIMITED } from '../settle/plan-terms.ts'
 import type { SettlementEntry } from '../storage/ledger-operations.ts'
-import type { Account, AccountKey } from './account.ts'
+import type { Account, AccountKey, Reservation } from './account.ts'
 import type { Accounts } from './accounts.ts'
 import { spentInPeriod } from './admission.ts'
 import { isAmount, isBalance, isCount } from './ranges.ts'
@@ -13,6 +13,8 @@ export interface Bill {
   readonly seq: number
   readonly createdAt: number
   readonly events: readonly WebhookEvent[]
+  /** What its request had reserved. */
+  readonly reservation: Reservation | undefined
 }
 
 /** A row of `webhook_events`. */
@@ -85,6 +87,7 @@ export function billInMemory(
       seq: account.usageCount,
       createdAt: account.lastUsageAt,
       events: eventsOf(account, key, entry),
+      reservation,
     },
     undo: () => {
       undoKey()

@@ -19,7 +19,7 @@ export interface LedgerEngine {
    * context. Undefined: it cannot be decided so, and nothing was changed. Never throws.
    */
   atOnce(call: LedgerCall): LedgerOutcome | undefined
-  /** The open reservations in its memory. */
+  /** The open reservations in its memory, and those of requests whose settlement may not have been committed. */
   held(): readonly HeldReservation[]
   /** Runs batches, which see all operations that were answered. Never throws for what SQL did. */
   batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]>

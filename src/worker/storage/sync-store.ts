@@ -12,6 +12,12 @@ export interface SyncStore {
    * it is durable. The caller sees to it that nothing else uses the store meanwhile.
    */
   transact<Result>(work: () => Result): Promise<Result>
+  /**
+   * The same, but undone only when the work fails: the commit follows before anything of the caller's answer is sent. If that
+   * fails, the caller's call fails in place of its answer, and the owner of the store ends with all that it has in memory; another
+   * one finds in the store what was committed. Absent where `transact` takes no longer.
+   */
+  readonly transactWithAnswer?: (<Result>(work: () => Result) => Result) | undefined
 }
 
 export interface SyncAnswer {

@@ -46,6 +46,22 @@ export class StoreObject extends Store {
     this.ctx.abort('broken off by a test')
   }
 
+  /** Has the next commit fail of what is committed with an answer. */
+  failCommit(): void {
+    const { storage } = this.ctx
+    storage.sql.exec('CREATE TABLE IF NOT EXISTS parents (id INTEGER PRIMARY KEY)')
+    storage.sql.exec(
+      'CREATE TABLE IF NOT EXISTS children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)',
+    )
+    storage.transactionSync = (work) => {
+      Reflect.deleteProperty(storage, 'transactionSync')
+      const result = storage.transactionSync(work)
+      // SQLite checks this when it commits.
+      storage.sql.exec('INSERT INTO children VALUES (1)')
+      return result
+    }
+  }
+
   /** Refuses the next attempt to set the alarm, as a full disk does. */
   refuseAlarm(): void {
     const { storage } = this.ctx
@@ -77,6 +93,8 @@ const askSchema = z.object({
   call: z.custom<LedgerCall>((value) => typeof value === 'object').optional(),
   /** Whether the instance of the storage object is to end. */
   breakOff: z.boolean().optional(),
+  /** Whether its next commit fails of what is committed with an answer. */
+  failCommit: z.boolean().optional(),
   /** Whether it refuses the next attempt to set its alarm. */
   refuseAlarm: z.boolean().optional(),
 })
@@ -88,6 +106,10 @@ function createWorker() {
     if (ask.breakOff === true) {
       const object = env.STORE.get(env.STORE.idFromName('ledger'))
       await object.breakOff().catch(() => {})
+      return {}
+    }
+    if (ask.failCommit === true) {
+      await env.STORE.get(env.STORE.idFromName('ledger')).failCommit()
       return {}
     }
     if (ask.refuseAlarm === true) {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, ONCE, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import {
   addCustomer,
@@ -78,6 +79,66 @@ test('an object that loses its instance holds what was reserved before and meanw
   })
   await commitSettlement(local, settlementOf(key, 'open', { nano: 4n }))
   expect(await readLedgerTotals(called, 'beta')).toMatchObject({ balance: 56n, reserved: 50n })
+  await workerd.stop()
+}, 60_000)
+
+test.each(['one', 'two'])(
+  'a settlement whose commit fails is not answered and bills nothing, and its reservation is held until it is repeated (%s)',
+  async (instance) => {
+    const workerd = await start()
+    const db = databaseOf(workerd, instance)
+    const id = `commit-${instance}`
+    const key = await addCustomer(db, { id, balance: 100n })
+    const settlement = (request: string) =>
+      settlementOf(key, `${id}-${request}`, { nano: 7n, receipt: receiptOf(`${id}-${request}`) })
+    for (const request of ['before', 'lost']) {
+      await admit(db, askOf(key, `${id}-${request}`, { nano: 30n }))
+    }
+    await commitSettlement(db, settlement('before'))
+    await admit(db, askOf(key, `${id}-beside`, { nano: 30n }))
+    await post(workerd, JSON.stringify({ instance, customer: null, failCommit: true }))
+
+    const failed = await commitSettlement(db, settlement('lost'), ONCE).catch(
+      (error: unknown) => error,
+    )
+    expect(failed).toBeInstanceOf(StorageUnavailable)
+    expect(String(failed)).toMatch(/the storage object failed: .*FOREIGN KEY.*SQLITE_CONSTRAINT/)
+    const books = { balance: 93n, reserved: 60n, rows: 1, open: 2 }
+    expect(await readLedgerTotals(db, id)).toEqual(books)
+    const one = askOf(key, `${id}-too-much`, { nano: 34n })
+    await expect(admit(db, one)).rejects.toMatchObject({ code: 'insufficient_balance' })
+
+    await commitSettlement(db, settlement('lost'))
+    await commitSettlement(db, settlement('lost'))
+    const after = { balance: 86n, reserved: 30n, rows: 2, open: 1 }
+    expect(await readLedgerTotals(db, id)).toEqual(after)
+    await workerd.stop('SIGKILL')
+
+    const again = await start()
+    expect(await readLedgerTotals(databaseOf(again, instance), id)).toEqual(after)
+    await again.stop()
+  },
+  60_000,
+)
+
+test('settlements that are committed together are answered together or not at all, and billed once when they are repeated', async () => {
+  const workerd = await start()
+  const db = databaseOf(workerd)
+  const key = await addCustomer(db, { id: 'together', balance: 1_000n })
+  const ids = Array.from({ length: 20 }, (_, index) => `together-${index}`)
+  for (const id of ids) await admit(db, askOf(key, id, { nano: 30n }))
+  const settle = (id: string) => commitSettlement(db, settlementOf(key, id, { nano: 7n }), ONCE)
+  for (let round = 0; round < 3; round += 1) {
+    await post(workerd, JSON.stringify({ instance: 'one', customer: null, failCommit: true }))
+    const ends = await Promise.allSettled(ids.map(settle))
+    const answered = ends.filter(({ status }) => status === 'fulfilled').length
+    expect(answered).toBeLessThan(ids.length)
+    const { rows } = await readLedgerTotals(db, 'together')
+    expect(rows).toBeGreaterThanOrEqual(answered)
+  }
+  await Promise.all(ids.map(settle))
+  const settled = { balance: 860n, reserved: 0n, rows: 20, open: 0 }
+  expect(await readLedgerTotals(db, 'together')).toEqual(settled)
   await workerd.stop()
 }, 60_000)
 
