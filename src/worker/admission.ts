@@ -160,14 +160,14 @@ export async function attemptsAccepted(
 }
 
 function orderedByProof(
-  { config, health, now }: Context,
+  { config, health, now, owner }: Context,
   attempts: readonly PlannedAttempt[],
   proofs: readonly ProviderProof[],
 ): readonly PlannedAttempt[] {
   const at = now()
   const proven = provenAttempts(attempts, proofs, at)
   if (config.service.selection !== 'strength') return proven
-  return health.openCircuitsLast(strongestFirst(proven, proofs), at)
+  return health.openCircuitsLast(strongestFirst(proven, proofs), at, owner)
 }
 
 /** The attempts that a key may use; where there are none the reservation is given back first. */

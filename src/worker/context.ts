@@ -111,12 +111,13 @@ export function streamAttemptDeps(
   budget: Budget,
   failureMapping: AttemptDeps['failureMapping'],
 ): AttemptDeps {
-  const { health, carriedCalls, log, requestId, now, waitUntil } = context
+  const { health, carriedCalls, log, requestId, owner, now, waitUntil } = context
   const maxAttempts = context.config.service.max_attempts
   return {
     health,
     log,
     requestId,
+    customerId: owner,
     now,
     pause,
     timesFirstDelta: true,

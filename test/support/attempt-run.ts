@@ -79,6 +79,7 @@ export async function runAttempts(answers: Answers, { model, failover = [], ...r
       health,
       log: (_event, fields) => logged.push(fields),
       requestId: 'r',
+      customerId: 'acme',
       now: () => clock,
       pause: async () => {},
       timesFirstDelta: true,

@@ -112,8 +112,8 @@ const takesSalt = ({ route }: PlannedAttempt) => route.config.cache_salt_field !
  * The plan of the request, with routes whose circuit is open moved to the end, behind the caller's failover models
  * too.
  */
-function planByHealth({ catalogue, health, now }: Context, chat: ChatRequest): ChatPlan {
+function planByHealth({ catalogue, health, now, owner }: Context, chat: ChatRequest): ChatPlan {
   const at = now()
   const plan = planChat(catalogue, chat, { order: (routes) => health.prefer(routes, at) })
-  return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at) }
+  return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at, owner) }
 }

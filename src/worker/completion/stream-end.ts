@@ -54,7 +54,12 @@ async function endCut(
   logCut(admitted, open, failure?.kind ?? error.code)
   const last = fail(error)
   await settleUnreceipted(admitted, await withAnswer(admitted, open, exchange, client, last))
-  if (failure !== null) context.health.failed(open.attempt.route, context.now(), failure)
+  if (failure !== null) {
+    const { route } = open.attempt
+    // The answer had begun, so the content of the request may be why it ended.
+    const cut = { ...failure, mayBeContent: failure.kind !== 'rate_limited' }
+    context.health.failed(route, context.now(), cut, context.owner)
+  }
   await client.finish(last)
 }
 

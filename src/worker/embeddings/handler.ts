@@ -87,7 +87,7 @@ async function admit(
   const order = (routes: Parameters<typeof context.health.prefer>[0]) =>
     context.health.prefer(routes, at)
   const plan = planEmbedding(context.catalogue, parsed, { order })
-  const planned = context.health.openCircuitsLast(plan.attempts, at)
+  const planned = context.health.openCircuitsLast(plan.attempts, at, context.owner)
   await (options.receipt ? context.link.state() : context.link.stateReadAfter(at))
 
   const acceptable = await attemptsAccepted(context, parsed.constraints, planned)

@@ -1,6 +1,11 @@
 import type { Log } from '../http/log.ts'
 import { LinkUnavailable } from '../link/link.ts'
-import { AttemptFailure, SilentFailure, type Failure } from '../provider/failure.ts'
+import {
+  AttemptFailure,
+  SilentFailure,
+  type Failure,
+  type FailureKind,
+} from '../provider/failure.ts'
 import { CONCLUSIVE_MS, type AttemptShare } from './attempt-share.ts'
 import type { Budget } from './budget.ts'
 import type { CarriedCall, CarriedCalls } from './carried-calls.ts'
@@ -19,6 +24,7 @@ export interface AttemptDeps {
   readonly health: RouteHealth
   readonly log: Log
   readonly requestId: string
+  readonly customerId: string
   readonly now: () => number
   /** Resolves after `ms` milliseconds; rejects with the signal's reason when the signal aborts first. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
@@ -77,7 +83,7 @@ export async function attemptRoutes<T>(
     const remain = others.some(({ route }) => !tooSmall.has(route.modelKey))
     const share = remain ? deps.shareOf?.(deps.budget.left()) : undefined
     const startedAt = deps.now()
-    deps.health.started(attempt.route, startedAt)
+    deps.health.started(attempt.route, startedAt, deps.customerId)
     const carried = deps.carriedCalls.begin(attempt.route)
     try {
       const value = await attemptFn(attempt, share?.ms)
@@ -140,7 +146,7 @@ function noteServed(
   firstDeltaMs: number | undefined,
   deps: AttemptDeps,
 ): void {
-  deps.health.succeeded(route, deps.now(), firstDeltaMs)
+  deps.health.succeeded(route, deps.now(), firstDeltaMs, deps.customerId)
   deps.log('attempt_served', {
     request_id: deps.requestId,
     route: route.id,
@@ -150,14 +156,22 @@ function noteServed(
   })
 }
 
+/** Failures that a request may cause by what is in it, unless no byte of an answer came. */
+const CONTENT_KINDS: ReadonlySet<FailureKind> = new Set(['unavailable', 'unclassified'])
+
 function noteFailure(
   attempt: PlannedAttempt,
   failure: Failure,
   index: number,
   deps: AttemptDeps,
 ): void {
-  if (REQUEST_FAULTS.has(failure.kind)) deps.health.succeeded(attempt.route, deps.now(), undefined)
-  else deps.health.failed(attempt.route, deps.now(), failure)
+  const { health, customerId } = deps
+  const { route } = attempt
+  if (REQUEST_FAULTS.has(failure.kind)) health.succeeded(route, deps.now(), undefined, customerId)
+  else {
+    const mayBeContent = failure.unanswered !== true && CONTENT_KINDS.has(failure.kind)
+    health.failed(route, deps.now(), { ...failure, mayBeContent }, customerId)
+  }
   logFailure(attempt, failure, index, deps)
 }
 

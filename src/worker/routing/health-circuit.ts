@@ -1,4 +1,5 @@
 import type { ServiceConfig } from '../../protocol/config.ts'
+import { createFailureWindow, type FailureWindow } from './failure-window.ts'
 import type { FailureKind } from '../provider/failure.ts'
 import { MAX_RETRY_AFTER_MS } from '../provider/retry-after.ts'
 
@@ -14,6 +15,8 @@ export interface RouteFailure {
   readonly kind: FailureKind
   /** The provider's `Retry-After`. */
   readonly retryAfterMs?: number | undefined
+  /** Whether what the customer sent may be why the attempt failed; such failures count once a second customer has some. */
+  readonly mayBeContent?: boolean | undefined
 }
 
 export interface Circuit {
@@ -26,7 +29,11 @@ export interface Circuit {
   claimProbe(now: number): boolean
   started(now: number): void
   succeeded(now: number): void
-  failed(now: number, failure: RouteFailure): void
+  /** @returns whether the circuit was half-open and still is: the failed probe did not show that the route is at fault */
+  failed(now: number, failure: RouteFailure, customer: string): boolean
+  /** Opens the circuit for a cooldown. */
+  rest(now: number): void
+  readonly failures: Pick<FailureWindow, 'forgive' | 'forget'>
 }
 
 /**
@@ -54,39 +61,43 @@ function covers(span: Span | undefined, now: number): boolean {
   return span !== undefined && now >= span.since && now < span.until
 }
 
+/** A new span, never shorter than the one still running. */
+function spanOf(now: number, ms: number, running: Span | undefined): Span {
+  const earlier = covers(running, now) ? (running?.until ?? now) : now
+  return { since: now, until: Math.max(earlier, now + ms) }
+}
+
+/** The latest of these times. */
+export function latest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.max(...known)
+}
+
 /** A closed circuit. It has no timer: time passes only through the `now` of the calls. */
 export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
-  let failures: number[] = []
+  const failures = createFailureWindow(breaker)
   /** Open because of failures; ends with a probe that succeeds. */
   let cooldown: Span | undefined
   /** Open because the provider asked to wait; ends by itself. */
   let requestedPause: Span | undefined
   let probe: Span | undefined
 
-  const errors = (now: number): number =>
-    failures.filter((at) => at > now - breaker.window_ms && at <= now).length
-
   const state = (now: number): CircuitState => {
     if (covers(requestedPause, now) || covers(cooldown, now)) return 'open'
     return cooldown === undefined ? 'closed' : 'half_open'
   }
 
-  /** A new span, never shorter than the one still running. */
-  const spanOf = (now: number, ms: number, running: Span | undefined): Span => {
-    const earlier = covers(running, now) ? (running?.until ?? now) : now
-    return { since: now, until: Math.max(earlier, now + ms) }
+  const rest = (now: number): void => {
+    cooldown = spanOf(now, breaker.cooldown_ms, cooldown)
+    probe = undefined
   }
 
   return {
     state,
-    errors,
+    errors: (now) => Math.min(failures.recent(now).length, breaker.errors),
     retryAt: (now) => {
-      const ends = [
-        cooldown?.until,
-        covers(requestedPause, now) ? requestedPause?.until : undefined,
-      ]
-      const known = ends.filter((end) => end !== undefined)
-      return known.length === 0 ? undefined : Math.max(...known)
+      const pauseEnds = covers(requestedPause, now) ? requestedPause?.until : undefined
+      return latest([cooldown?.until, pauseEnds])
     },
     claimProbe: (now) => {
       if (state(now) !== 'half_open' || covers(probe, now)) return false
@@ -99,23 +110,31 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
     succeeded: (now) => {
       // A success while open belongs to a request sent before; it proves nothing about the route now.
       if (state(now) !== 'half_open') return
-      failures = []
+      failures.clear()
       cooldown = undefined
       probe = undefined
     },
-    failed: (now, { kind, retryAfterMs = 0 }) => {
+    failed: (now, { kind, retryAfterMs = 0, mayBeContent = false }, customer) => {
       if (REQUEST_FAULTS.has(kind)) {
         probe = undefined
-        return
+        return false
       }
       const before = state(now)
-      failures = [...failures, now].slice(-breaker.errors)
+      const failure = { at: now, customer, mayBeContent }
+      failures.add(failure)
       const wanted = Math.min(Math.max(0, retryAfterMs), MAX_RETRY_AFTER_MS)
       if (wanted > 0) requestedPause = spanOf(now, wanted, requestedPause)
-      if (before === 'half_open' || (cooldown === undefined && errors(now) >= breaker.errors)) {
-        cooldown = spanOf(now, breaker.cooldown_ms, cooldown)
-        probe = undefined
+      const evidence = failures.against(now)
+      if (before !== 'half_open') {
+        if (cooldown === undefined && evidence.length >= breaker.errors) rest(now)
+        return false
       }
+      const isConclusive = evidence.includes(failure)
+      if (isConclusive) rest(now)
+      else probe = undefined
+      return !isConclusive
     },
+    rest,
+    failures,
   }
 }

@@ -1,12 +1,8 @@
 import type { ServiceConfig } from '../../protocol/config.ts'
 import type { FailureKind } from '../provider/failure.ts'
 import type { Route } from '../provider/route.ts'
-import {
-  createCircuit,
-  type Circuit,
-  type CircuitState,
-  type RouteFailure,
-} from './health-circuit.ts'
+import type { CircuitState, RouteFailure } from './health-circuit.ts'
+import { createRouteCircuits, type RouteCircuits } from './health-circuits.ts'
 import { createLatency, type Latency } from './health-latency.ts'
 import { preferByLatency } from './selection.ts'
 
@@ -27,23 +23,27 @@ export interface RouteStatus {
   readonly latency_ms: number | null
 }
 
-/** The health of routes, as observed by this isolate. Times are milliseconds since the epoch. */
+/**
+ * The health of routes, as observed by this isolate. Times are milliseconds since the epoch; `customer` is whose request
+ * it is.
+ */
 export interface RouteHealth {
   /** The same routes in the order of the operator's selection, whatever their circuits' state. */
   prefer(routes: readonly Route[], now: number): readonly Route[]
   /**
-   * The same attempts, those whose circuit is open moved to the end. A half-open route keeps its place for one caller
+   * The same attempts, those whose circuit is open for this customer moved to the end. A half-open route keeps its place for one caller
    * at a time, the probe; for others it comes after the healthy ones.
    */
   openCircuitsLast<Attempt extends Attempted>(
     attempts: readonly Attempt[],
     now: number,
+    customer: string,
   ): readonly Attempt[]
   /** An attempt begins: a probe is now in flight. Optional; without it the claim of a probe lapses sooner. */
-  started(route: Route, now: number): void
+  started(route: Route, now: number, customer: string): void
   /** The route answered; `firstDeltaMs` is undefined where nothing was timed. */
-  succeeded(route: Route, now: number, firstDeltaMs: number | undefined): void
-  failed(route: Route, now: number, failure: RouteFailure): void
+  succeeded(route: Route, now: number, firstDeltaMs: number | undefined, customer: string): void
+  failed(route: Route, now: number, failure: RouteFailure, customer: string): void
   /** The health of the given routes; without any, of those that were used. */
   snapshot(now: number, routes?: readonly Route[]): readonly RouteStatus[]
 }
@@ -55,7 +55,7 @@ interface Attempted {
 
 interface Tracked {
   readonly route: Route
-  readonly circuit: Circuit
+  readonly circuits: RouteCircuits
   readonly latency: Latency
   lastFailure: FailureKind | null
 }
@@ -83,16 +83,17 @@ export function createRouteHealth(
 
   return {
     prefer,
-    openCircuitsLast: (attempts, now) => openCircuitsLast(attempts, tracked, now),
-    started: (route, now) => tracked.get(route.id)?.circuit.started(now),
-    succeeded: (route, now, firstDeltaMs) => {
-      const { circuit, latency } = track(route)
-      circuit.succeeded(now)
+    openCircuitsLast: (attempts, now, customer) =>
+      openCircuitsLast(attempts, tracked, now, customer),
+    started: (route, now, customer) => tracked.get(route.id)?.circuits.started(now, customer),
+    succeeded: (route, now, firstDeltaMs, customer) => {
+      const { circuits, latency } = track(route)
+      circuits.succeeded(now, customer)
       latency.answered(firstDeltaMs, now)
     },
-    failed: (route, now, failure) => {
+    failed: (route, now, failure, customer) => {
       const entry = track(route)
-      entry.circuit.failed(now, failure)
+      entry.circuits.failed(now, failure, customer)
       entry.lastFailure = failure.kind
     },
     snapshot: (now, routes) => {
@@ -103,13 +104,19 @@ export function createRouteHealth(
 }
 
 function newTracked(route: Route, breaker: ServiceConfig['breaker']): Tracked {
-  return { route, circuit: createCircuit(breaker), latency: createLatency(), lastFailure: null }
+  return {
+    route,
+    circuits: createRouteCircuits(breaker),
+    latency: createLatency(),
+    lastFailure: null,
+  }
 }
 
 /** Fastest first, except that at most one route that is due for exploration comes before them all. */
 function fastestFirst(entries: readonly Tracked[], now: number): readonly Route[] {
   const explored = entries.find(
-    ({ circuit, latency }) => circuit.state(now) === 'closed' && latency.claimExploration(now),
+    ({ circuits, latency }) =>
+      circuits.worst(now).state === 'closed' && latency.claimExploration(now),
   )
   const byLatency = preferByLatency(entries).map(({ route }) => route)
   if (!explored) return byLatency
@@ -121,18 +128,20 @@ function openCircuitsLast<Attempt extends Attempted>(
   attempts: readonly Attempt[],
   tracked: ReadonlyMap<string, Tracked>,
   now: number,
+  customer: string,
 ): readonly Attempt[] {
   if (attempts.length < 2) return attempts
   const healthy: Attempt[] = []
   const halfOpen: Attempt[] = []
   const open: { attempt: Attempt; until: number }[] = []
   for (const attempt of attempts) {
-    const circuit = tracked.get(attempt.route.id)?.circuit
-    const state = circuit?.state(now) ?? 'closed'
+    const circuits = tracked.get(attempt.route.id)?.circuits
+    const state = circuits?.state(now, customer) ?? 'closed'
     if (state === 'closed') healthy.push(attempt)
-    else if (state === 'open') open.push({ attempt, until: circuit?.retryAt(now) ?? now })
+    else if (state === 'open')
+      open.push({ attempt, until: circuits?.retryAt(now, customer) ?? now })
     // Only the first attempt is certain to run, so a probe is claimed only for it.
-    else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(attempt)
+    else if (healthy.length === 0 && circuits?.claimProbe(now, customer)) healthy.push(attempt)
     else halfOpen.push(attempt)
   }
   if (healthy.length === attempts.length) return attempts
@@ -140,15 +149,15 @@ function openCircuitsLast<Attempt extends Attempted>(
   return [...healthy, ...halfOpen, ...soonest]
 }
 
-function statusOf({ route, circuit, latency, lastFailure }: Tracked, now: number): RouteStatus {
-  const retryAt = circuit.retryAt(now)
+function statusOf({ route, circuits, latency, lastFailure }: Tracked, now: number): RouteStatus {
+  const { state, errors, retryAt } = circuits.worst(now)
   return {
     route: route.id,
     model_key: route.modelKey,
     provider: route.provider.name,
     region: route.region ?? null,
-    state: circuit.state(now),
-    errors: circuit.errors(now),
+    state,
+    errors,
     last_failure: lastFailure,
     retry_at: retryAt === undefined ? null : new Date(retryAt).toISOString(),
     latency_ms: latency.ms === undefined ? null : Math.round(latency.ms),

@@ -35,14 +35,14 @@ export const transcribe: Handler = async (request, context) => {
 
 /** The plan of the request, with routes that are out of service moved to the end; their failover marks do not change. */
 function planByHealth(
-  { catalogue, health, now }: Context,
+  { catalogue, health, now, owner }: Context,
   parsed: TranscriptionRequest,
 ): TranscriptionPlan {
   const at = now()
   const criteria = { ...parsed, mimeType: parsed.audio.type, bytes: parsed.file.bytes.length }
   const order = (routes: readonly Route[]) => health.prefer(routes, at)
   const plan = planTranscription(catalogue, criteria, { order })
-  return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at) }
+  return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at, owner) }
 }
 
 /** Body -> form -> answer of an earlier request -> admit -> answer. */

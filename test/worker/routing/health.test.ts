@@ -16,9 +16,14 @@ function named(name: string): Route {
 }
 
 /** The routes as requests try them. */
-function orderOf(health: RouteHealth, routes: readonly Route[], now: number): readonly Route[] {
+function orderOf(
+  health: RouteHealth,
+  routes: readonly Route[],
+  now: number,
+  customer: string,
+): readonly Route[] {
   const attempts = health.prefer(routes, now).map((route) => ({ route }))
-  return health.openCircuitsLast(attempts, now).map(({ route }) => route)
+  return health.openCircuitsLast(attempts, now, customer).map(({ route }) => route)
 }
 
 /** A health whose routes are named by one letter and whose clock starts at 0. */
@@ -26,15 +31,15 @@ function watch(selection: 'order' | 'price' | 'latency' = 'order') {
   const health = createRouteHealth(BREAKER, selection)
   return {
     health,
-    order: (at: number, names = 'abc') =>
-      orderOf(health, names.split('').map(named), START + at)
+    order: (at: number, names = 'abc', customer = 'acme') =>
+      orderOf(health, names.split('').map(named), START + at, customer)
         .map(({ provider }) => provider.name)
         .join(''),
-    started: (name: string, at: number) => health.started(named(name), START + at),
-    succeeded: (name: string, at: number, ms?: number) =>
-      health.succeeded(named(name), START + at, ms),
-    failed: (name: string, at: number, failure: Partial<RouteFailure> = {}) =>
-      health.failed(named(name), START + at, { kind: 'unavailable', ...failure }),
+    started: (name: string, at: number) => health.started(named(name), START + at, 'acme'),
+    succeeded: (name: string, at: number, ms?: number, customer = 'acme') =>
+      health.succeeded(named(name), START + at, ms, customer),
+    failed: (name: string, at: number, failure: Partial<RouteFailure> = {}, customer = 'acme') =>
+      health.failed(named(name), START + at, { kind: 'unavailable', ...failure }, customer),
     status: (name: string, at: number) => health.snapshot(START + at, [named(name)])[0],
   }
 }
@@ -188,7 +193,7 @@ describe('the order', () => {
     const { health } = watch()
     const attempts = ROUTES.map((route) => ({ route }))
     expect(health.prefer(ROUTES, START)).toBe(ROUTES)
-    expect(health.openCircuitsLast(attempts, START)).toBe(attempts)
+    expect(health.openCircuitsLast(attempts, START, 'acme')).toBe(attempts)
   })
 })
 
@@ -200,14 +205,14 @@ describe('the attempts of a request with other models', () => {
 
   it('leave a resting primary to the end, and none out', () => {
     const { health } = watchResting()
-    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 1))).toBe('120')
-    expect(entriesOf(health.openCircuitsLast(attemptsOf('a'), START + 1))).toBe('0')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 1, 'acme'))).toBe('120')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('a'), START + 1, 'acme'))).toBe('0')
   })
 
   it('probe it once its rest is over, one request at a time', () => {
     const { health } = watchResting()
-    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 2_000))).toBe('012')
-    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 2_000))).toBe('120')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 2_000, 'acme'))).toBe('012')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 2_000, 'acme'))).toBe('120')
   })
 })
 

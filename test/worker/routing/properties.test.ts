@@ -155,14 +155,16 @@ describe('whatever the catalogue and the request', () => {
           for (const route of [...known.routes, ...known.routes]) {
             const roll = dice.next().value ?? 0
             now += 10
-            if (roll > 2) health.failed(route, now, { kind: 'unavailable' })
+            const customer = roll % 2 === 0 ? 'acme' : 'other'
+            if (roll > 2)
+              health.failed(route, now, { kind: 'unavailable', mayBeContent: roll > 3 }, customer)
             else if (roll === 2)
-              health.failed(route, now, { kind: 'rate_limited', retryAfterMs: 70 })
-            else if (roll === 1) health.succeeded(route, now, now % 37)
+              health.failed(route, now, { kind: 'rate_limited', retryAfterMs: 70 }, customer)
+            else if (roll === 1) health.succeeded(route, now, now % 37, customer)
           }
           const plain = planOf(known, asked)?.attempts
           const preferred = planOf(known, asked, (routes) => health.prefer(routes, now))?.attempts
-          const ordered = health.openCircuitsLast(preferred ?? [], now)
+          const ordered = health.openCircuitsLast(preferred ?? [], now, 'acme')
           expect(new Set(ordered)).toEqual(new Set(plain))
         },
       ),

@@ -1,0 +1,102 @@
+import type { ServiceConfig } from '../../protocol/config.ts'
+import {
+  createCircuit,
+  latest,
+  REQUEST_FAULTS,
+  type Circuit,
+  type CircuitState,
+  type RouteFailure,
+} from './health-circuit.ts'
+import { createOwnCircuits } from './own-circuits.ts'
+
+/**
+ * The circuits of one route: one for all customers, and one for each whose requests failed lately. What a customer sends may
+ * be why a provider fails: such failures open the customer's own circuit, and that of all only once a second customer
+ * has some, too.
+ */
+export interface RouteCircuits {
+  /** Of the route as this customer finds it. */
+  state(now: number, customer: string): CircuitState
+  retryAt(now: number, customer: string): number | undefined
+  claimProbe(now: number, customer: string): boolean
+  started(now: number, customer: string): void
+  succeeded(now: number, customer: string): void
+  failed(now: number, failure: RouteFailure, customer: string): void
+  /** The worst that a customer finds. */
+  worst(now: number): RouteCircuit
+}
+
+/** The state of a route. */
+interface RouteCircuit {
+  readonly state: CircuitState
+  /** Counted failures within the window. */
+  readonly errors: number
+  readonly retryAt: number | undefined
+}
+
+/** Closed circuits. What is known of a customer is forgotten with the first call after its time. */
+export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCircuits {
+  const common = createCircuit(breaker)
+  const owns = createOwnCircuits(breaker)
+
+  const forget = (now: number): void => {
+    common.failures.forget(now)
+    owns.forget(now)
+  }
+
+  /** The circuits that decide for a customer. */
+  const of = (now: number, customer: string): readonly Circuit[] => {
+    forget(now)
+    const own = owns.find(customer)
+    return own === undefined ? [common] : [common, own]
+  }
+
+  return {
+    state: (now, customer) => worstState(of(now, customer), now),
+    retryAt: (now, customer) => lastRetry(of(now, customer), now),
+    claimProbe: (now, customer) =>
+      of(now, customer)
+        .filter((circuit) => circuit.state(now) === 'half_open')
+        .toReversed()
+        .every((circuit) => circuit.claimProbe(now)),
+    started: (now, customer) => {
+      const [, own] = of(now, customer)
+      common.started(now)
+      if (own !== undefined) owns.use(now, customer).started(now)
+    },
+    succeeded: (now, customer) => {
+      const [, own] = of(now, customer)
+      if (own?.state(now) === 'half_open') {
+        common.failures.forgive(customer)
+        owns.drop(customer)
+      }
+      common.succeeded(now)
+    },
+    failed: (now, failure, customer) => {
+      const [, own] = of(now, customer)
+      const stays = common.failed(now, failure, customer)
+      if (REQUEST_FAULTS.has(failure.kind) && own === undefined) return
+      const used = owns.use(now, customer)
+      used.failed(now, { kind: failure.kind }, customer)
+      // Of its own probe the customer has had an answer; the next one is that of another.
+      if (stays) used.rest(now)
+    },
+    worst: (now) => {
+      forget(now)
+      const circuits = [common, ...owns.all()]
+      const errors = common.errors(now)
+      return { state: worstState(circuits, now), errors, retryAt: lastRetry(circuits, now) }
+    },
+  }
+}
+
+const FROM_WORST: readonly CircuitState[] = ['open', 'half_open', 'closed']
+
+function worstState(circuits: readonly Circuit[], now: number): CircuitState {
+  const states = new Set(circuits.map((circuit) => circuit.state(now)))
+  return FROM_WORST.find((state) => states.has(state)) ?? 'closed'
+}
+
+function lastRetry(circuits: readonly Circuit[], now: number): number | undefined {
+  return latest(circuits.map((circuit) => circuit.retryAt(now)))
+}

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { FIRST, OTHER, sound, status } from '../faults/answers.ts'
+import { ask } from '../faults/ask.ts'
+import { openWorld, type StackWorld } from '../faults/world.ts'
+import type { ProviderCall } from '../support/fault-provider.ts'
+
+const MODELS = ['whole', 'streamed'].map((name) => `circuit-${name}`)
+const FALLBACK = 'circuit-fallback'
+
+/** In the content of requests that the first provider cannot bear. */
+const POISON = 'POISON'
+const ERRORS = 5
+
+let world: StackWorld
+
+beforeAll(async () => {
+  const script = (call: ProviderCall) =>
+    call.body.includes(POISON) ? status(500)(call) : sound(call)
+  const primaries = MODELS.map((model) => ({ model, at: 'alpha' as const, script }))
+  world = await openWorld([...primaries, { model: FALLBACK, at: 'beta' }], {
+    service: { breaker: { errors: ERRORS, window_ms: 600_000, cooldown_ms: 300_000 } },
+  })
+})
+afterAll(() => world.close())
+
+test.each([
+  ['whole', false],
+  ['streamed', true],
+])(
+  '%s answers: a route that fails because of what one customer sends rests for that customer alone',
+  async (name, stream) => {
+    const customer = await world.newCustomer()
+    const [other, third] = [await world.newCustomer(), await world.newCustomer()]
+    const request = { model: `circuit-${name}`, stream, more: { failover: [FALLBACK] } }
+    const poisoned = { ...request, more: { ...request.more, user: POISON } }
+    for (let count = 0; count < ERRORS; count++) {
+      expect((await ask(world, customer, poisoned)).text).toBe(OTHER)
+    }
+    expect((await ask(world, customer, request)).text).toBe(OTHER)
+    expect((await ask(world, other, request)).text).toBe(FIRST)
+
+    // Of two customers, the failures are those of the route.
+    expect((await ask(world, other, poisoned)).text).toBe(OTHER)
+    expect((await ask(world, third, request)).text).toBe(OTHER)
+  },
+)
