@@ -1,8 +1,8 @@
-import { parseFromTokenizer } from 'music-metadata'
+import { parseFromTokenizer, type IOptions } from 'music-metadata'
 import { fromBuffer } from 'strtok3'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Container } from './audio-type.ts'
-import { minSeconds, type AudioFormat } from './seconds-bounds.ts'
+import { FLAC_MARKER_BYTES, id3Tag, minSeconds, type AudioFormat } from './seconds-bounds.ts'
 import { readWav, uncompressedSeconds } from './wav-audio.ts'
 import { webmSeconds } from './webm-duration.ts'
 
@@ -42,7 +42,8 @@ async function readFormat(
   container: Container,
   pause: () => Promise<void>,
 ): Promise<{ readonly seconds: number | undefined; readonly format: AudioFormat }> {
-  const tokenizer = fromBuffer(bytes, { fileInfo: { mimeType: `audio/${container}` } })
+  const fileInfo = { mimeType: `audio/${container}` }
+  const tokenizer = fromBuffer(withoutLeadingTags(bytes, container), { fileInfo })
   const peek = tokenizer.peekBuffer.bind(tokenizer)
   let reads = 0
   tokenizer.peekBuffer = async (target, options) => {
@@ -52,12 +53,37 @@ async function readFormat(
     return peek(target, options)
   }
   try {
-    const { format } = await parseFromTokenizer(tokenizer, { duration: true, skipCovers: true })
+    const options = { duration: true, skipCovers: true, observer: ignoreTags }
+    const { format } = await parseFromTokenizer(tokenizer, options)
     return { seconds: sound(format.duration), format }
   } catch {
     // A file that the library cannot read is forwarded; the provider decides whether it is valid.
     return { seconds: undefined, format: {} }
   }
+}
+
+/**
+ * Names and the like say nothing of the duration, but the library compares each with all others of its kind, without a pause: half
+ * a megabyte of them takes seconds. It tells of the container before it reads those behind the beginning of the audio.
+ */
+const ignoreTags: NonNullable<IOptions['observer']> = ({ metadata }) => {
+  Object.assign(metadata, { addTag: async () => {} })
+}
+
+/** More tags than any known program writes in front of the audio. */
+const MAX_ID3_TAGS = 8
+
+/** Empty where a file does not begin as its format prescribes. */
+function withoutLeadingTags(bytes: Bytes, container: Container): Bytes {
+  if (container === 'flac') return beginsWithStreamInfo(bytes) ? bytes : new Uint8Array()
+  let audio = bytes
+  for (let tags = 0; tags < MAX_ID3_TAGS; tags++) audio = audio.subarray(id3Tag(audio))
+  return id3Tag(audio) === 0 ? audio : new Uint8Array()
+}
+
+/** RFC 9639, section 8.1: this block is the first. */
+function beginsWithStreamInfo(flac: Bytes): boolean {
+  return ((flac[FLAC_MARKER_BYTES] ?? 0) & 0x7f) === 0
 }
 
 function sound(seconds: number | undefined): number | undefined {

@@ -90,14 +90,14 @@ function tagBytes(file: Uint8Array, container: Container): number {
 
 const ID3_HEADER_BYTES = 10
 
-/** ID3v2, section 3.1: four times seven bits of size. */
-function id3Tag(file: Uint8Array): number {
+/** The length of an ID3v2 tag at the beginning, 0 without one; section 3.1: four times seven bits of size. */
+export function id3Tag(file: Uint8Array): number {
   if (String.fromCharCode(...file.subarray(0, 3)) !== 'ID3') return 0
   const size = file.subarray(6, 10).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0)
   return ID3_HEADER_BYTES + size
 }
 
-const FLAC_MARKER_BYTES = 4
+export const FLAC_MARKER_BYTES = 4
 const FLAC_BLOCK_HEADER_BYTES = 4
 
 /** RFC 9639, section 8: metadata blocks up to the one marked as the last. */
