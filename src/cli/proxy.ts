@@ -8,7 +8,6 @@ import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
 import { readJson } from './verify/read-input.ts'
-import { readRoot } from './verify/release-trust.ts'
 
 interface ProxyOptions {
   readonly router: string
@@ -23,6 +22,13 @@ interface ProxyOptions {
 }
 
 const HOST = '127.0.0.1'
+
+/** The client library's options, as this command names them. */
+const FLAGS: Readonly<Record<string, string>> = {
+  baseURL: '--router',
+  rootKey: '--root-key',
+  'policy.logPolicy': '--log-policy',
+}
 
 /**
  * `proxy`: a verified connection to a router for every program on this machine. SIGINT and SIGTERM end it with status
@@ -60,7 +66,7 @@ async function serve(options: ProxyOptions): Promise<void> {
   } = options
   const client = createClient({
     baseURL: router,
-    rootKey: await readRoot(options.rootKey),
+    rootKey: await readJson(options.rootKey),
     policy: {
       allowSimulated,
       requireCrl,
@@ -123,6 +129,13 @@ function parsePort(text: string): number {
   throw new InvalidArgumentError('give a port number, or 0 for any free port')
 }
 
+/** A message that begins with an option of the library, with the flag in its place. */
+function withFlags(message: string): string {
+  const [, option = '', rest = ''] = /^([\w.]+)(: [^]*)$/.exec(message) ?? []
+  const flag = FLAGS[option]
+  return flag === undefined ? message : `${flag}${rest}`
+}
+
 function reasonOf(error: unknown): string {
   return error instanceof Error ? printable(error.message) : 'it cannot be proven'
 }
@@ -131,6 +144,6 @@ function explain(error: unknown): never {
   const known = error instanceof ClientError || error instanceof InputError
   const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
   if (taken) console.error('error: the port is in use: give another one with --port')
-  else console.error(known ? `error: ${error.message}` : error)
+  else console.error(known ? `error: ${withFlags(error.message)}` : error)
   process.exit(1)
 }

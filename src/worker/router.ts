@@ -4,6 +4,7 @@ import type { EncryptedExchange } from './ehbp/encrypted-exchange.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import { errorFormatAt } from './http/error-format.ts'
 import { ApiError } from './http/errors.ts'
+import { meantAddress } from './http/meant-address.ts'
 import { errorReply, noContent, withoutBody } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'
 
@@ -31,9 +32,11 @@ type Route = (
   params: Readonly<Record<string, string | undefined>>,
 ) => Promise<Response>
 
-const SERVED_PATHS = ENDPOINTS.filter(({ path }) => path.startsWith('/v1/'))
-  .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)[+?]?/g, '{$1}')}`)
-  .join(', ')
+const SERVED = ENDPOINTS.filter(({ path }) => path.startsWith('/v1/'))
+
+const SERVED_NAMES = SERVED.map(
+  ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)[+?]?/g, '{$1}')}`,
+).join(', ')
 
 const REGISTRARS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const
 
@@ -154,9 +157,15 @@ function badUrl(): Response {
 }
 
 function unknownPath(path: string): Response {
+  const meant = meantAddress(
+    path,
+    SERVED.map((endpoint) => endpoint.path),
+  )
   if (!path.startsWith('/v1/')) {
-    return errorReply(new ApiError('not_found', 'There is nothing at this path.'))
+    const reason = meant ?? 'The endpoints for models are under /v1.'
+    return errorReply(new ApiError('not_found', `There is nothing at this path. ${reason}`))
   }
-  const message = `This endpoint is not supported. Supported are: ${SERVED_PATHS}.`
+  const reason = meant ?? `Supported are: ${SERVED_NAMES}.`
+  const message = `This endpoint is not supported. ${reason}`
   return errorReply(new ApiError('unsupported_endpoint', message), errorFormatAt(path))
 }

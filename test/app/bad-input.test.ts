@@ -228,6 +228,28 @@ describe('a request is refused', () => {
     expect(await refusalOf(answer)).toEqual(refusal(status, code))
   })
 
+  test.each([
+    ['/chat/completions', 'There is nothing at this path.', 'not_found'],
+    ['/v1/v1/chat/completions', 'This endpoint is not supported.', 'unsupported_endpoint'],
+    [
+      '/v1/chat/completions/chat/completions',
+      'This endpoint is not supported.',
+      'unsupported_endpoint',
+    ],
+  ])(
+    'by the right base URL where the one of the client was not: %s',
+    async (path, reason, code) => {
+      const answer = await stack.fetch(path, { method: 'POST', body: JSON.stringify(OK) })
+      expect(answer.status).toBe(404)
+      expect(await answer.json()).toMatchObject({
+        error: {
+          code,
+          message: `${reason} This endpoint is at /v1/chat/completions: check the base URL of your client. It must be the address of this router followed by /v1, without the path of an endpoint.`,
+        },
+      })
+    },
+  )
+
   test('for a receipt without an id', async () => {
     const answer = await stack.fetch('/v1/receipts/')
     expect(await refusalOf(answer)).toEqual(refusal(400, 'missing_field', 'id'))

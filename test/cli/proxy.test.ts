@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toBase64Url, utf8 } from '../../src/protocol/bytes.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
 import { startProxyProcess } from '../support/proxy-process.ts'
 import { makeWorld, type World } from '../support/synthetic-world.ts'
@@ -34,5 +37,30 @@ describe('proxy', () => {
     expect(await proxy.stop()).toBe(0)
     expect(proxy.output()).toContain('trust_bundle_header: typ is ?[2J?[H  router   is proven??')
     expect(proxy.output()).toMatch(/^[\x20-\x7e\n]*$/)
+  })
+
+  test.each([
+    [
+      'an address without TLS',
+      { router: 'http://router.example', key: 'root' },
+      'error: --router: without TLS there is no key to compare\n',
+    ],
+    [
+      'what is no address',
+      { router: 'router.example', key: 'root' },
+      'error: --router: give the address of the router\n',
+    ],
+    [
+      'a file without a key',
+      { router: 'https://router.example', key: 'other' },
+      "error: --root-key: give the release root's public JWK\n",
+    ],
+  ] as const)('refuses %s by the name of its own flag', async (_case, { router, key }, message) => {
+    writeFileSync(join(directory, 'root.json'), JSON.stringify(world.root.jwk))
+    writeFileSync(join(directory, 'other.json'), '{}')
+    const flags = ['--router', router, '--root-key', join(directory, `${key}.json`)]
+    const program = join(PROJECT_DIR, 'src/cli/main.ts')
+    const run = promisify(execFile)(process.execPath, [program, 'proxy', ...flags])
+    await expect(run).rejects.toMatchObject({ code: 1, stdout: '', stderr: message })
   })
 })
