@@ -3,6 +3,7 @@ import { formatNano } from '../../protocol/money.ts'
 import { ApiError } from '../http/errors.ts'
 import { eurText } from '../settle/key-view.ts'
 import { IS_PRESENT } from '../settle/present-customer.ts'
+import { StatementRefused } from '../storage/batch-outcome.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalBigintOf, optionalNumberOf, textOf } from '../storage/row.ts'
 import { int64, nullableInt64, raw, sql, text } from '../storage/sql.ts'
@@ -85,7 +86,7 @@ export async function creditCustomer(
 ): Promise<{ readonly customer: CustomerView; readonly applied: boolean } | undefined> {
   const { amountNano, reference } = credit
   await checkRoom(db, id, credit)
-  const rows = await db.batch([
+  const statements = [
     sql`UPDATE customers SET balance_nano = balance_nano + ${int64(amountNano)}
       WHERE customer_id = ${id} AND ${LIVE} AND NOT EXISTS (SELECT 1 FROM credits
         WHERE customer_id = ${id} AND reference = ${reference})`,
@@ -94,12 +95,17 @@ export async function creditCustomer(
       FROM customers WHERE customer_id = ${id} AND ${LIVE}
       ON CONFLICT (customer_id, reference) DO NOTHING RETURNING reference`,
     sql`${selectCustomer(id)} AND ${LIVE}`,
-  ])
+  ]
+  const rows = await db.batch(statements).catch(async (error: unknown) => {
+    // Another credit at the same moment may have taken the room that there was.
+    if (error instanceof StatementRefused) await checkRoom(db, id, credit)
+    throw error
+  })
   const [, inserted = [], [row] = []] = rows
   return row === undefined ? undefined : { customer: viewOf(row), applied: inserted.length === 1 }
 }
 
-/** Two credits at the same moment may both find room; the storage then refuses the second. */
+/** @throws ApiError `invalid_request_error` where the credit would take the balance beyond its limit */
 async function checkRoom(
   db: Database,
   id: string,
