@@ -119,7 +119,7 @@ const runs = each ? attacks.map((name) => [name]) : [attacks]
 const reports: Attacked[] = []
 for (const names of runs) {
   if (each) console.log(`\n== ${names.join(', ')}`)
-  // oxlint-disable-next-line no-await-in-loop -- one at a time: they share the machine
+  // One at a time: they share the machine.
   const report = await siege({
     seconds,
     attacks: names,

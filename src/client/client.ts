@@ -116,7 +116,7 @@ class AnswerWatch implements Receipts {
 
   async settled(): Promise<void> {
     while (this.#open.size > 0) {
-      // oxlint-disable-next-line no-await-in-loop -- verifications that start meanwhile are awaited too
+      // Verifications that start meanwhile are awaited too.
       await Promise.all(this.#open)
     }
   }

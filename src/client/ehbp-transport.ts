@@ -79,9 +79,7 @@ export class EhbpTransport implements Transport {
 
   async #send(request: OutgoingRequest): Promise<IncomingAnswer> {
     for (let stale = 0; ; stale++) {
-      // oxlint-disable-next-line no-await-in-loop -- attempts come one after the other
       const { hpkeKeyConfig } = await orAborted(this.#proven(), request.signal)
-      // oxlint-disable-next-line no-await-in-loop
       const answer = await this.#sendTo(hpkeKeyConfig, request)
       if (answer !== undefined) return answer
       if (stale >= MAX_STALE_KEYS) {

@@ -27,7 +27,6 @@ export async function proveAgain<T>(
     } catch (error) {
       const delay = isTransient(error) ? delays.shift() : limitedDelay(error, limited++)
       if (delay === undefined) throw error
-      // oxlint-disable-next-line no-await-in-loop -- attempts come one after the other
       await pause(delay)
     }
   }

@@ -35,7 +35,6 @@ async function read(file: SqliteFile, body: Uint8Array): Promise<Uint8Array<Arra
 }
 
 function send(message: FromThread, transferred: readonly ArrayBuffer[] = []): void {
-  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   parentPort?.postMessage(message, [...transferred])
 }
 

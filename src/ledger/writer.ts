@@ -144,7 +144,7 @@ export class Writer {
   async #foldDue(due: readonly (() => Promise<void>)[]): Promise<readonly boolean[]> {
     const done: boolean[] = []
     for (const work of due) {
-      // oxlint-disable-next-line no-await-in-loop -- one fold at most, after which the others have nothing to do
+      // One fold at most, after which the others have nothing to do.
       done.push(await hasSucceeded(work()))
     }
     // Where a fold fails, the reservations stay noted, and the engine tries again.

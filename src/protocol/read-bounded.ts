@@ -20,7 +20,6 @@ export async function readBounded(
   let size = 0
   const reader = body?.getReader()
   // Not every browser supports iterating over a stream, and each read follows the one before.
-  // oxlint-disable-next-line no-await-in-loop
   for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
     const { value = new Uint8Array() } = next
     size += value.length

@@ -158,7 +158,6 @@ describe.each(Object.entries(DOORS))(
       ]
       for (const answer of answers) {
         expect(answer.status).toBe(412)
-        // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
         expect(await answer.json()).toMatchObject({
           error:
             name === 'messages'

@@ -122,7 +122,6 @@ function createInbox(child: ChildProcess): DaemonProcess['next'] {
       const [message] = index === -1 ? [] : received.splice(index, 1)
       if (message !== undefined && isOf(message, type)) return message
       if (ended) throw new Error(`the daemon ended before it said "${type}"`)
-      // eslint-disable-next-line no-await-in-loop
       await arrived.promise
     }
   }

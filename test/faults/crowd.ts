@@ -115,7 +115,6 @@ async function openCrowd(world: World): Promise<Crowd> {
   )
   const talk = async () => {
     for (let talks = 0; talks < TALKS; talks += 1) {
-      // eslint-disable-next-line no-await-in-loop -- another one only where the one before says nothing
       const pieces = await readPieces(() => ask(TALKER))
       requireJoined(pieces)
       if (mostJoined(pieces) < WORDS) return

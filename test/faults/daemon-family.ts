@@ -142,9 +142,7 @@ function trialOf({ name, begin, stream, whole, others }: DaemonFault): Trial<Dae
 /** The worker opens its connection for messages beside a call, but not twice within a second. */
 async function untilMessages(world: DaemonWorld): Promise<void> {
   while (!world.link.takesMessages()) {
-    // oxlint-disable-next-line no-await-in-loop -- one look after the other
     await delay(BELIEF_MS)
-    // oxlint-disable-next-line no-await-in-loop -- one look after the other
     await asked(world, false)
   }
 }

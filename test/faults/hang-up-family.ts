@@ -265,7 +265,6 @@ async function settled(counter: () => number): Promise<number | undefined> {
   for (let checks = 0; checks < 30; checks += 1) {
     if (last === counter()) return last
     last = counter()
-    // oxlint-disable-next-line no-await-in-loop -- one look after the other
     await delay(1_000)
   }
   return undefined

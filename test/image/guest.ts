@@ -94,10 +94,8 @@ export async function untilGuest(
 ): Promise<void> {
   let over = false
   void guest.ended.then(() => (over = true))
-  // oxlint-disable-next-line no-await-in-loop -- polling
   while (!(await holds())) {
     if (over) throw new Error(`the guest ended: ${guest.console().slice(-2000)}`)
-    // oxlint-disable-next-line no-await-in-loop -- polling
     await delay(300)
   }
 }

@@ -97,7 +97,6 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
       { status: 'sealed', unseal_refused: {} },
     ])
     for (const path of ['/attestation', '/.well-known/trust.json', '/.well-known/jwks.json']) {
-      // oxlint-disable-next-line no-await-in-loop -- one connection
       expect((await connection.get(path)).status).toBe(200)
     }
     const refused = await callGuest(guest, 'POST', '/v1/chat/completions', 'none', {})
@@ -126,7 +125,6 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
       [await sign({ ...good, nonce: 'ef'.repeat(32) }), 'unknown_nonce'],
     ] as const
     for (const [document, name] of cases) {
-      // oxlint-disable-next-line no-await-in-loop -- one connection
       expect(await refusal(document)).toEqual({ status: 403, reason: name })
     }
     const byStranger = { '--operator-key': world.at('stranger.private.jwk.json') }

@@ -107,7 +107,6 @@ describe('the server of the ledger', () => {
     const { socket, received, ended } = await open()
     for (const body of ['one', 'two', 'three']) {
       socket.write(echo(body))
-      // oxlint-disable-next-line no-await-in-loop -- the worker waits, too
       await expect.poll(received, PATIENT).toMatch(new RegExp(`\r\n\r\n${body}$`))
     }
     socket.destroy()

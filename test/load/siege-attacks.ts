@@ -37,9 +37,7 @@ async function flood(
   const one = async () => {
     while (!ends.aborted) {
       const next = delay(paceMs)
-      // oxlint-disable-next-line no-await-in-loop -- a hand does one thing at a time
       count((await deed().catch(() => undefined)) ?? 'none')
-      // oxlint-disable-next-line no-await-in-loop -- see above
       await next
     }
   }
@@ -113,7 +111,6 @@ function trickling(hands: number, byKey: boolean): Attack {
     await flood(hands, assault, async () => {
       const client = await RawClient.connect(baseUrl)
       client.send(head)
-      // oxlint-disable-next-line no-await-in-loop -- it waits for what the router does
       while (!client.closed && !ends.aborted && client.received === '') await delay(100)
       client.leave()
       return Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1] ?? Number.NaN) || undefined
@@ -126,7 +123,6 @@ async function crowd({ baseUrl, ends, count }: Assault): Promise<void> {
   const from = Array.from({ length: 20 }, (_, index) => `127.0.7.${index + 1}`)
   const silent = await gatherCrowd({ port: Number(new URL(baseUrl).port), count: 2_000, from })
   while (!ends.aborted) {
-    // oxlint-disable-next-line no-await-in-loop -- it waits for the end
     await delay(100)
   }
   count('none')

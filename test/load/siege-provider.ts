@@ -13,7 +13,6 @@ const MISDEEDS: readonly Script[] = [
   ({ wire }) => wire.raw(`HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(5_000)}`),
   async ({ wire }) => {
     wire.head(200, JSON_HEAD)
-    // oxlint-disable-next-line no-await-in-loop -- no faster than it is read
     for (let sent = 0; sent < 20 && !wire.over; sent++) await wire.sendSlowly(' '.repeat(MIB))
     wire.end()
   },

@@ -133,7 +133,6 @@ async function run(
   let last = await round()
   const all = [last]
   while (all.length < rounds) {
-    // oxlint-disable-next-line no-await-in-loop -- one round after the other
     last = await round()
     all.push(last)
   }
@@ -187,7 +186,6 @@ function deadParts({ stack }: LoadWorld): readonly string[] {
 async function settledMib(world: LoadWorld, limit: number): Promise<number> {
   await becomesTrue(async () => (await world.openRequests()) === 0)
   const settledAt = performance.now() + SETTLING_MS
-  // oxlint-disable-next-line no-await-in-loop -- it looks again after each wait
   while (workerMib(world) > limit && performance.now() < settledAt) await delay(500)
   return workerMib(world)
 }

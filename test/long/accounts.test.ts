@@ -127,11 +127,9 @@ describe.skipIf(reason !== undefined)("the worker's account", () => {
     expect(await session.ask('list', state('enclave'))).toBe('EACCES')
     const files = readdirSync(state('enclave'))
     for (const name of [...files, 'any']) {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       expect(await session.ask('read', state(`enclave/${name}`))).toBe('EACCES')
     }
     for (const part of ['environ', 'mem', 'maps']) {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       expect(await session.ask('read', `/proc/${partOf('enclave')}/${part}`)).toBe('EACCES')
     }
     expect(await session.ask('list', `/proc/${partOf('enclave')}/fd`)).toBe('EACCES')
@@ -143,7 +141,6 @@ describe.skipIf(reason !== undefined)("the worker's account", () => {
     expect(await session.ask('write', state('new'))).toBe('EACCES')
     for (const name of readdirSync(state(), { withFileTypes: true })) {
       if (!name.isFile() || name.name === 'worker.js') continue
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       expect([name.name, await session.ask('read', state(name.name))]).toEqual([
         name.name,
         'EACCES',
@@ -151,7 +148,6 @@ describe.skipIf(reason !== undefined)("the worker's account", () => {
     }
     expect(await session.ask('list', state('log'))).toBe('EACCES')
     for (const part of ['environ', 'mem', 'maps']) {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       expect(await session.ask('read', `/proc/${serving.at.pid}/${part}`)).toBe('EACCES')
     }
     expect(await session.ask('signal', serving.at.pid)).toBe('EPERM')

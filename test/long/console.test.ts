@@ -50,7 +50,6 @@ beforeAll(async () => {
   stack = await startStack({ stateDir: temporaryDirectory() })
   const models = ['glm-5', 'glm-5', 'no-such-model']
   for (const model of models) {
-    // oxlint-disable-next-line no-await-in-loop -- in this order
     await stack.fetch('/v1/chat/completions', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -191,7 +190,6 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     const card = page.getByRole('article', { name: 'standin', exact: true })
     await card.getByText(/\d+ checks hold/).click()
     for (const name of ['nonce', 'tls key', 'report signature', 'trust bundle signature']) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await card.getByRole('listitem').filter({ hasText: name }).first().waitFor()
     }
   })
@@ -281,14 +279,11 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     await expect.poll(focused).toBe('Now')
     // From the heading, which has the focus, to the end of the page and on to its beginning.
     for (let count = 0; count < 60 && (await focused()) !== 'Skip to the content'; count++) {
-      // oxlint-disable-next-line no-await-in-loop -- one key after the other
       await page.keyboard.press('Tab')
     }
     const order = [await focused()]
     while (order.length < VIEWS.length + 3) {
-      // oxlint-disable-next-line no-await-in-loop -- one key after the other
       await page.keyboard.press('Tab')
-      // oxlint-disable-next-line no-await-in-loop
       order.push(await focused())
     }
     expect(order).toEqual([
@@ -317,15 +312,10 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
       await openPage({ viewport, colorScheme })
       await signIn()
       for (const [name, heading] of VIEWS) {
-        // oxlint-disable-next-line no-await-in-loop -- one view after the other
         await goTo(name, heading)
-        // oxlint-disable-next-line no-await-in-loop
         await expect.poll(() => page.getByText('Loading …').count(), { timeout: 30_000 }).toBe(0)
-        // oxlint-disable-next-line no-await-in-loop
         const alerts = await page.getByRole('alert').allInnerTexts()
-        // oxlint-disable-next-line no-await-in-loop
         expect({ name, alerts, faults: await faultsOf(page) }).toEqual({ name, ...NONE })
-        // oxlint-disable-next-line no-await-in-loop
         expect(await page.evaluate(tabsOutOfView)).toEqual([])
       }
     },

@@ -63,7 +63,6 @@ test('sixteen concurrent answers of twelve mebibytes cause no refusal for anothe
   )
   const others: number[] = []
   do {
-    // oxlint-disable-next-line no-await-in-loop -- a customer that asks one thing after another
     others.push(await chat(other, 'sound'))
   } while (!over.signal.aborted)
   expect(new Set(others)).toEqual(new Set([200]))
@@ -77,7 +76,6 @@ test('sixteen concurrent answers of twelve mebibytes cause no refusal for anothe
 test('a provider that answers while the router does not run is not the one that is late', async () => {
   const customer = await world.newCustomer()
   for (const stream of [true, false]) {
-    // oxlint-disable-next-line no-await-in-loop -- the router stands still meanwhile
     expect(await chat(customer, 'meanwhile', { stream })).toBe(200)
   }
 })

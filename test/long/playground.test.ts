@@ -88,11 +88,8 @@ describe.skipIf(CHROMIUM === undefined)('the playground, where Chromium is insta
   test('encrypts each question to the guest, and shows the verified receipt of each answer', async () => {
     await page.getByLabel('Model', { exact: true }).selectOption('glm-5')
     for (const [index, question] of ['A secret question', 'And another one'].entries()) {
-      // oxlint-disable-next-line no-await-in-loop -- one turn after the other
       await page.getByLabel('Your message').fill(question)
-      // oxlint-disable-next-line no-await-in-loop
       await page.getByLabel('Your message').press('Enter')
-      // oxlint-disable-next-line no-await-in-loop
       await page.locator('.receipt').nth(index).waitFor()
     }
     const receipts = page.locator('.receipt')

@@ -30,7 +30,6 @@ async function missingPackages(): Promise<string[]> {
   for (const one of missing) {
     const fetched =
       archive !== undefined &&
-      // oxlint-disable-next-line no-await-in-loop -- one after the other: they share a directory
       (await fetchDeb(CACHE, archive, one).then(
         () => true,
         () => false,

@@ -101,7 +101,6 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     advance: (ms) => void (offset += ms),
     async settled() {
       while (standing().state === 'pending') {
-        // eslint-disable-next-line no-await-in-loop -- waits for what runs beside
         await new Promise((resolve) => setTimeout(resolve, 5))
       }
       return standing()

@@ -13,7 +13,6 @@ export const sendParts =
   async (tls) => {
     for (const part of parts) {
       tls.write(part)
-      // eslint-disable-next-line no-await-in-loop -- one part after the other
       await turn()
     }
   }

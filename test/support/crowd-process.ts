@@ -39,7 +39,6 @@ for (let at = 0; at < Number(count); at += AT_A_TIME) {
 let counted: number
 do {
   counted = ended
-  // oxlint-disable-next-line no-await-in-loop -- until no more of them end
   await delay(1_000)
 } while (ended > counted)
 process.send?.({ opened, ended })

@@ -13,10 +13,10 @@ import {
  */
 const faults = new BroadcastChannel('faults of a hostile thread')
 faults.addEventListener('message', ({ data }) => {
-  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   if (data === 'is a thread there?') faults.postMessage('a thread is here')
 })
-// eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 const tell = (answer: ThreadAnswer) => parentPort?.postMessage(answer)
 setInterval(() => tell({ type: 'alive' }), HEARTBEAT_MS)
 tell({ type: 'alive' })
@@ -30,7 +30,7 @@ async function take({ subject, memory }: VerifyRequest): Promise<void> {
     webPki: false,
   })
   const document = new TextDecoder().decode(body)
-  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   faults.postMessage(document)
   await FAULTS[document]?.()
   const judged = {

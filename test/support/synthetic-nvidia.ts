@@ -43,7 +43,6 @@ export async function makeSyntheticNvidia(): Promise<SyntheticNvidia> {
       const devices: Record<string, string> = {}
       const submods: Record<string, unknown> = {}
       for (let index = 0; index < (of.devices ?? 1); index++) {
-        // eslint-disable-next-line no-await-in-loop -- a handful
         const token = await sign({
           ...DEVICE,
           ueid: String(478_176_379 + index),

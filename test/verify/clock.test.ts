@@ -40,7 +40,6 @@ describe('a time that is no number', () => {
         judgeReceipt(world, receipt, { now }),
       ]
       for (const attempt of attempts) {
-        // eslint-disable-next-line no-await-in-loop -- each is to fail
         await expect(attempt).rejects.toThrow(new TypeError('now must be a number'))
       }
     }

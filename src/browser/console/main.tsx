@@ -1,4 +1,4 @@
-// eslint-disable-next-line import/no-unassigned-import -- imported for its side effect, before all others
+// oxlint-disable-next-line import/no-unassigned-import -- imported for its side effect, before all others
 import '../parts/no-eval.ts'
 import { render } from 'preact'
 import { toHex } from '../../protocol/bytes.ts'

@@ -19,7 +19,7 @@ export async function unpackPackages(
   if (missing.length > 0) {
     log(`fetching ${missing.length} Debian packages`)
     const archive = await openArchive(cache, inputs.sources)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other: they share a directory
+    // One after the other: they share a directory.
     for (const one of missing) await fetchDeb(cache, archive, one)
   }
 
@@ -33,7 +33,7 @@ export async function unpackPackages(
     mkdirSync(path, { recursive: true })
   }
   for (const one of inputs.packages) {
-    // oxlint-disable-next-line no-await-in-loop -- in order, so that the same file wins each time
+    // In order, so that the same file wins each time.
     await run('dpkg-deb', ['-x', debPath(cache, one), unpacked[one.use]])
   }
   return unpacked

@@ -53,7 +53,7 @@ export async function writeAcceptedBundle(path: string, accepted: StoredBundle):
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     let isStored = false
     while (!isStored) {
-      // oxlint-disable-next-line no-await-in-loop -- again only where the lock was lost meanwhile
+      // Again only where the lock was lost meanwhile.
       isStored = await withFileLock(path, (isHeld) => storeNewer(path, accepted, isHeld))
     }
   } catch (error) {

@@ -29,13 +29,10 @@ export async function withFileLock<T>(
 /** @returns which lock it made */
 async function take(lock: string): Promise<string> {
   let [holder, polls] = ['', 0]
-  // oxlint-disable-next-line no-await-in-loop -- attempts come one after the other
   while (!(await create(lock))) {
-    // oxlint-disable-next-line no-await-in-loop
     const seen = await identify(lock)
     polls = seen === holder ? polls + 1 : 0
     holder = seen
-    // oxlint-disable-next-line no-await-in-loop
     await (polls < LEFT_OVER_POLLS ? sleep(POLL_MS) : clear(lock, seen))
   }
   return identify(lock)

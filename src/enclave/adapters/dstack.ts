@@ -90,10 +90,9 @@ async function fetchModels(
   if (models === undefined) return {}
   const shown: ModelEvidence[] = []
   for (const model of models.names) {
-    // eslint-disable-next-line no-await-in-loop -- a report is large, and a gateway makes each anew
+    // One after the other: a report is large, and a gateway makes each anew.
     const answer = await fetchReport(subject, deps, nonce, model)
     if (answer.tlsSpkiSha256 !== tlsSpkiSha256) throw new EvidenceRefused('tls_key')
-    // eslint-disable-next-line no-await-in-loop -- as above
     const nodes = await Promise.all(
       readModelReports(answer.body).map(async (report) => ({
         collateral: await fetchMachineCollateral(report.machine, deps),

@@ -190,7 +190,7 @@ export class CarrierHost {
     else {
       const { id, question } = message
       const send = (reply: LinkReply | undefined) =>
-        // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
         thread.postMessage({ id, reply } satisfies ToCarrier)
       void answer(question).then(send)
     }

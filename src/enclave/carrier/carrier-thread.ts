@@ -8,7 +8,7 @@ import { Questions } from './questions.ts'
 /** The program of a carrier's thread. What it does not catch ends the thread, and a new one is started. */
 const data: CarrierData = workerData
 const send = (message: FromCarrier) => {
-  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   parentPort?.postMessage(message)
 }
 const questions = new Questions((id, question) => send({ type: 'asked', id, question }))

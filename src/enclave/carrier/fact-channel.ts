@@ -24,7 +24,7 @@ export class FactTeller {
     const changes = changesOf(this.#told, facts)
     if (changes === undefined) return
     this.#told = facts
-    // eslint-disable-next-line unicorn/require-post-message-target-origin -- a port has no origin
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port has no origin
     this.#feed.port.postMessage(changes)
     Atomics.add(this.#feed.sent, 0, 1)
   }

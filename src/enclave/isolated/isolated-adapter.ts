@@ -167,7 +167,7 @@ class ThreadHost {
         error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? exhausting() : settle(() => reject(error))
       const onExit = () => settle(() => reject(new Error('the thread of an adapter ended')))
       thread.on('message', onAnswer).on('error', onError).on('exit', onExit)
-      // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
       thread.postMessage(request)
     })
   }

@@ -1,4 +1,4 @@
-// eslint-disable-next-line import/no-unassigned-import -- @peculiar/x509 needs the polyfill to be there
+// oxlint-disable-next-line import/no-unassigned-import -- @peculiar/x509 needs the polyfill to be there
 import 'reflect-metadata'
 import { createPrivateKey, createPublicKey, randomBytes, X509Certificate } from 'node:crypto'
 import * as x509 from '@peculiar/x509'

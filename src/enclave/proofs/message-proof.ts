@@ -75,14 +75,12 @@ async function fetchSignature(
   const signal = AbortSignal.timeout(waitMs)
   while (!signal.aborted) {
     // Each attempt follows the one before.
-    // eslint-disable-next-line no-await-in-loop
     const reply = await Promise.race([
       egress.get(provider, { path, maxBytes: MAX_ANSWER_BYTES, signal }),
       // If the peer changed its key, the new one is verified meanwhile, which may take longer.
       pause(waitMs, signal),
     ])
     if (reply && reply.status === 200) return readAnswer(reply.body, key)
-    // eslint-disable-next-line no-await-in-loop
     await pause(pauseMs, signal)
   }
   return 'timeout'

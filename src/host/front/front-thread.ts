@@ -57,7 +57,7 @@ async function refuse(tls: TlsMaterial | null): Promise<void> {
 }
 
 function send(message: FromFront): void {
-  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   parentPort?.postMessage(message)
 }
 

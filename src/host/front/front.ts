@@ -73,7 +73,7 @@ export async function openFront({ pressed, unread, ...options }: FrontOptions): 
     else reject(new AddressUnavailable(said.address, said.code))
   })
   const send = (message: ToFront) => {
-    // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     thread.postMessage(message)
   }
   const { http, https } = await opened.catch(async (error: unknown) => {

@@ -29,7 +29,7 @@ export function capnpText(value: CapnpValue): string {
 const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '\n': '\\n' }
 
 function quoted(text: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what must be escaped
+  // oxlint-disable-next-line no-control-regex -- control characters are what must be escaped
   const escaped = text.replace(/["\\\u0000-\u001f\u007f]/g, (char) => ESCAPES[char] ?? hex(char))
   return `"${escaped}"`
 }

@@ -1,4 +1,4 @@
-// eslint-disable-next-line import/no-unassigned-import -- @peculiar/x509 needs the polyfill to be there
+// oxlint-disable-next-line import/no-unassigned-import -- @peculiar/x509 needs the polyfill to be there
 import 'reflect-metadata'
 import {
   ExtendedKeyUsage,

@@ -44,7 +44,6 @@ export async function waitForJoiners(
     if (before >= most || quiet >= quietTurns(openRequests?.())) return
     const waited = now() - openedAt
     if (waited < 0 || waited >= MAX_WAIT_MS) return
-    // oxlint-disable-next-line no-await-in-loop -- one turn after another
     await nextTurn()
     quiet = items.length === before ? quiet + 1 : 0
   }

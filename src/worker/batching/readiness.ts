@@ -30,7 +30,7 @@ export class Readiness {
     const { now, pause } = this.#deps
     while (!within(now() - (this.#known?.at ?? Number.NEGATIVE_INFINITY), MAX_AGE_MS)) {
       const checking = now() - (this.#checkingSince ?? Number.NEGATIVE_INFINITY)
-      // oxlint-disable-next-line no-await-in-loop -- a request must not wait for work that belongs to another one
+      // A request must not wait for work that belongs to another one.
       if (within(checking, CHECK_TIMEOUT_MS)) await pause(POLL_INTERVAL_MS)
       else return this.#check()
     }

@@ -42,7 +42,7 @@ export async function openBody(
   plain.set(head)
   let length = head.length
   for (const frame of later) {
-    // oxlint-disable-next-line no-await-in-loop -- frames are numbered in their order
+    // Frames are numbered in their order.
     const part = await tryOpen(frame, recipient)
     if (part === undefined) return { ok: false, fault: 'malformed', recipient }
     plain.set(part, length)
@@ -68,7 +68,7 @@ function readFrames(encrypted: Bytes): readonly Uint8Array[] | undefined {
 
 async function openFirst(frame: Uint8Array, recipients: readonly RecipientContext[]) {
   for (const recipient of recipients) {
-    // oxlint-disable-next-line no-await-in-loop -- the newest key nearly always fits
+    // The newest key nearly always fits.
     const plain = await tryOpen(frame, recipient)
     if (plain !== undefined) return { recipient, plain }
   }

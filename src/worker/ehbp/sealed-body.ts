@@ -32,7 +32,7 @@ async function sealFrames(plain: Bytes, cipher: AnswerCipher): Promise<Bytes> {
   const frames: Bytes[] = []
   let from = 0
   do {
-    // oxlint-disable-next-line no-await-in-loop -- frames are numbered in their order
+    // Frames are numbered in their order.
     const sealed = await cipher.seal(plain.slice(from, from + MAX_FRAME_BYTES))
     frames.push(encodeFrame(sealed))
     from += MAX_FRAME_BYTES

@@ -200,7 +200,7 @@ export class EmbeddedLedger implements LedgerEngine {
   async #decideBySql(calls: readonly AccountCall[], outcomes: Outcomes): Promise<void> {
     for (const call of calls) {
       if (outcomes.has(call)) continue
-      // oxlint-disable-next-line no-await-in-loop -- one transaction after another
+      // One transaction after another.
       outcomes.set(call, await carryOutBySql(this.#folded, this.#accounts, call))
     }
   }

@@ -39,7 +39,7 @@ export class JournalSettling {
       if (text !== undefined && journal.takes(text)) texts.set(call, text)
     }
     for (const some of journal.divide(texts)) {
-      // oxlint-disable-next-line no-await-in-loop -- one transaction after another
+      // One transaction after another.
       for (const [call, outcome] of await this.#settleTogether(some)) outcomes.set(call, outcome)
     }
     return outcomes

@@ -32,7 +32,7 @@ export async function parseInParts(bytes: Bytes, limits: PartLimits): Promise<un
   for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
     outline.readTo(Math.min(bytes.length, start + SLICE_BYTES))
     if (outline.memory > maxMemoryBytes) throw new TooManyValues()
-    // oxlint-disable-next-line no-await-in-loop -- the pauses are the purpose
+    // The pauses are the purpose.
     await pause()
   }
   return valueOf(bytes, outline.root(), pause)
@@ -53,10 +53,8 @@ async function arrayOf(bytes: Bytes, { parts }: LargeContainer, pause: Pause): P
   for (const part of parts) {
     if (isNested(part)) {
       if (textOf(bytes, part.start, part.valueStart).trim() !== '') throw malformed(part)
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is the purpose
       elements.push(await valueOf(bytes, part, pause))
     } else {
-      // oxlint-disable-next-line no-await-in-loop -- see above
       await pause()
       const run = parse(`[${textOf(bytes, part.start, part.end)}]`)
       if (!Array.isArray(run) || run.length === 0) throw malformed(part)
@@ -72,10 +70,8 @@ async function objectOf(bytes: Bytes, { parts }: LargeContainer, pause: Pause): 
     if (isNested(part)) {
       const name = `{${textOf(bytes, part.start, part.valueStart)}0}`
       const [[only] = []] = membersOf(name, part)
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is the purpose
       members.push([only ?? '', await valueOf(bytes, part, pause)])
     } else {
-      // oxlint-disable-next-line no-await-in-loop -- see above
       await pause()
       for (const member of membersOf(`{${textOf(bytes, part.start, part.end)}}`, part)) {
         members.push(member)

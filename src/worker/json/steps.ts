@@ -23,7 +23,7 @@ export async function runWithPauses<Result>(
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value
-    // oxlint-disable-next-line no-await-in-loop -- the pauses are the purpose
+    // The pauses are the purpose.
     await pause()
   }
 }

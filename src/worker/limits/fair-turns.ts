@@ -148,7 +148,7 @@ export class FairTurns {
         if (now >= giveUpAt) return false
         this.#called.delete(ticket)
         ticket.calledAt = undefined
-        // oxlint-disable-next-line no-await-in-loop -- the queue is checked after each wait
+        // The queue is checked after each wait.
         await Promise.race([wakeUp(ticket), deps.pause(fallbackMs(owner.waiting.indexOf(ticket)))])
       }
     } finally {

@@ -72,9 +72,8 @@ export async function eraseRound(db: Database, now: number): Promise<void> {
   ])
   for (const row of due) {
     const [customerId, ledgerId] = [textOf(row, 'customer_id'), textOf(row, 'ledger_id')]
-    // oxlint-disable-next-line no-await-in-loop -- separate transactions, so that requests run in between
+    // Separate transactions, so that requests run in between.
     const waitMs = await eraseSome(db, customerId, ledgerId)
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await db.batch([
       sql`UPDATE erasures SET next_at = ${int64(now + waitMs)} WHERE customer_id = ${customerId}`,
     ])

@@ -139,13 +139,11 @@ async function repeated<Result>(
   for (const [repeat, ms] of pausesMs.entries()) {
     const begunAt = now()
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after another
       return await operation()
     } catch (error) {
       const isSlow = repeat > 0 && Math.abs(now() - begunAt) >= SLOW_MS
       if (!(error instanceof StorageUnavailable) || isSlow) throw error
     }
-    // oxlint-disable-next-line no-await-in-loop -- one attempt after another
     if (ms > 0) await wait(ms)
   }
   return await operation()

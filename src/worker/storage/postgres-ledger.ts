@@ -156,7 +156,7 @@ async function callTogether(
     const middle = Math.ceil(items.length / 2)
     const answers: LedgerAnswer[] = []
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
-      // oxlint-disable-next-line no-await-in-loop -- operations of one customer would keep each other from the row
+      // One after the other: operations of one customer would keep each other from the row.
       answers.push(...(await callTogether(deps, deadline, { name, items: half }, PROBE_WAIT_MS)))
     }
     return answers
@@ -186,7 +186,6 @@ async function call(
   })
   for (let connection = 1; ; connection++) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- a further try
       const rows = await onConnection(user, deadline, ({ sql }) =>
         callFunction(sql, statement(), idleMs),
       )

@@ -19,7 +19,7 @@ export class ReadGate {
   }
 
   async during<Result>(read: () => Promise<Result>): Promise<Result> {
-    // oxlint-disable-next-line no-await-in-loop -- it looks again after each wait
+    // It looks again after each wait.
     while (this.#count() >= MAX_READS) await pause(POLL_INTERVAL_MS)
     const own = Symbol('read')
     this.#open.set(own, this.#now())

@@ -35,10 +35,9 @@ export class RowWaits {
     for (;;) {
       const ahead = this.#waiting.get(customerId)
       if (ahead === undefined) return this.#wait(customerId, waiter)
-      // oxlint-disable no-await-in-loop -- after the wait the row may be locked again
+      // After the wait the row may be locked again.
       if (!(await Promise.race([ownPromise(ahead), passed]))) continue
       const result = await waiter.tryAgain()
-      // oxlint-enable no-await-in-loop
       if (result !== undefined) return result
     }
   }

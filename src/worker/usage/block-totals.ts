@@ -57,16 +57,14 @@ export class BlockTotals {
     }
     for (let { to } = range; to >= range.from;) {
       const from = Math.max(range.from, to - size * this.#plan.blocksAtOnce + 1)
-      // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
+      // One after another, so that other requests run in between.
       const { part, kept } = await this.#kept({ from, to }, size)
       const blocks = cut(part, size)
       const missing = blocks.filter((block) => !kept.has(block.from))
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const added = smaller.length === 0 ? await this.#addUpRows(missing, size) : NONE
       for (const block of blocks) {
         const known = kept.get(block.from) ?? added.get(block.from)
         // Only now: the totals of a hundred large blocks may be too many for the memory, and a search may need the first alone.
-        // oxlint-disable-next-line no-await-in-loop -- as above
         const totals = known ?? (await this.#addUpBlock(block, size, smaller))
         yield { ...block, totals, smaller }
       }
@@ -109,7 +107,7 @@ export class BlockTotals {
   async #addUpRows(missing: readonly RowRange[], size: number) {
     const added = new Map<number, readonly Total[]>()
     for (const part of joined(missing).flatMap((range) => cut(range, this.#plan.rowsAtOnce))) {
-      // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
+      // One after another, so that other requests run in between.
       for (const [from, totals] of await this.#addUpPart(part, size)) added.set(from, totals)
     }
     return added

@@ -20,7 +20,7 @@ export async function* usageCsv(
   let before: number | undefined
   for (let left = limit; left > 0;) {
     const count = Math.min(pageSize, left)
-    // oxlint-disable-next-line no-await-in-loop -- each page begins where the one before ended
+    // Each page begins where the one before ended.
     const rows = await readBefore(before, count)
     if (rows.length > 0) {
       yield rows.map((row) => csvRecord(USAGE_COLUMNS.map(({ read }) => read(row)))).join('')

@@ -141,7 +141,7 @@ class Search {
     const atOnce = Math.floor(plan.rowsAtOnce / (plan.sizes.at(-1) ?? plan.rowsAtOnce))
     for (let next = 0; next < this.#found.length; next += atOnce) {
       const parts = this.#found.slice(next, next + atOnce)
-      // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
+      // One after another, so that other requests run in between.
       const read = await ledger.read(parts.map((part) => rowsOf(customerId, query, part)))
       rows.push(...read.flat())
     }

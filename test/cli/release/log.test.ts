@@ -126,7 +126,6 @@ describe('a log of releases', () => {
   it('finds no witness for a second history, and a monitor names what happened', async () => {
     const fork = toolsOf('fork', { witnesses: [], quorum: 0 })
     for (const text of ['entry 0', 'another']) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       await appendEntry(utf8(text), fork)
     }
     await expect(
@@ -167,7 +166,6 @@ describe('a log of releases', () => {
       const bytes = readFileSync(join(copy, file))
       bytes.writeUInt8((bytes.at(-1) ?? 0) ^ 1, bytes.length - 1)
       writeFileSync(join(copy, file), bytes)
-      // oxlint-disable-next-line no-await-in-loop -- two cases
       await expect(auditLog(logReader(copy), LOG.key, EMPTY)).rejects.toMatchObject({
         name: 'TransparencyError',
       })

@@ -62,11 +62,8 @@ describe('evidence from anybody', () => {
           const files = { checksum_file: toBase64(list), measurement: toBase64(content) }
           const launch = { ...files, vcpus: 2, vcpu_type: 'EPYC', guest_features: 1 }
           const vmConfig = readVmConfig({ tdx_measurement: files, memory_size: 2 ** 31 })
-          // eslint-disable-next-line no-await-in-loop -- one after the other
           const pinned = [await sha256Hex(list)]
-          // eslint-disable-next-line no-await-in-loop -- one after the other
           await expectRead(() => requireSnpImage(measured, launch, pinned))
-          // eslint-disable-next-line no-await-in-loop -- one after the other
           await expectRead(() => requireTdxImage({ quote, vmConfig, eventLog: [] }, pinned))
         }
       }),

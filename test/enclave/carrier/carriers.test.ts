@@ -304,7 +304,6 @@ describe('a carrier that dies under load', () => {
       const load = async (index: number, into: Status[]) => {
         while (!over.signal.aborted) {
           // One after another.
-          // eslint-disable-next-line no-await-in-loop
           const status = await chat(index).then(
             (reply) => reply.status,
             () => 'unreachable' as const,

@@ -233,11 +233,9 @@ describe('a call as a message', () => {
     const { id } = await carry()
     expect(await (await fetchWaiting(id)).text()).toBe('abc')
     for (const unknown of [id, 'thread-99']) {
-      // eslint-disable-next-line no-await-in-loop -- one after another
       const answer = await fetchWaiting(unknown)
       expect(answer.status).toBe(404)
       expect(answer.headers.get('x-cmr-egress-error')).toBe('not_found')
-      // eslint-disable-next-line no-await-in-loop -- one after another
       expect(await answer.json()).toEqual({
         error: { code: 'not_found', message: 'no such answer' },
       })

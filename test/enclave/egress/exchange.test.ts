@@ -61,7 +61,6 @@ describe('an answer', () => {
   ])('%s means the same wherever it is split', { timeout: 60_000 }, async (_name, bytes) => {
     for (let at = 1; at < bytes.length; at++) {
       provider.script = send(bytes.slice(0, at), bytes.slice(at))
-      // eslint-disable-next-line no-await-in-loop -- one call at a time uses one connection
       const { status, headers, text } = await link.post('nova', 'a prompt')
       expect([at, status, headers['x-of'], text]).toEqual([at, 200, 'nova', '{"a":1}'])
     }
@@ -124,7 +123,6 @@ describe('a large request', () => {
       const other = egressTo(port, identity.spkiSha256)
       const otherLink = await startEgressLink(other)
       for (const body of [largeBody(), 'a prompt']) {
-        // eslint-disable-next-line no-await-in-loop -- one after the other
         const { status, text } = await otherLink.post('nova', body, { connection: 'keep-alive' })
         expect([status, text]).toEqual([413, 'a'])
       }

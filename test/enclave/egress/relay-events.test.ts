@@ -91,7 +91,6 @@ describe('a stream of events whose chunks are joined', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       for (let at = 0; at < bytes.length; at += PIECE) {
         response.write(bytes.subarray(at, at + PIECE))
-        // oxlint-disable-next-line no-await-in-loop -- one piece after another, each a read of its own
         await new Promise((resolve) => setImmediate(resolve))
       }
       response.end()
@@ -99,7 +98,6 @@ describe('a stream of events whose chunks are joined', () => {
     let pieces = 0
     let reads = 0
     for (const { file, bytes } of golden) {
-      // oxlint-disable-next-line no-await-in-loop -- one stream after another
       const parts = await read(await link.open('nova', PROMPT, undefined, { 'x-file': file }))
       expect([file, Buffer.concat(parts).toString('hex')]).toEqual([file, toHex(bytes)])
       expect(outcomeOf(replay(parts))).toEqual(outcomeOf(replay([bytes])))

@@ -69,7 +69,6 @@ describe('an answer as a message', () => {
   ])('%s means the same wherever it is split', { timeout: 60_000 }, async (_name, bytes) => {
     for (let at = 1; at < bytes.length; at++) {
       provider.script = send(bytes.slice(0, at), bytes.slice(at))
-      // eslint-disable-next-line no-await-in-loop -- one call at a time uses one connection
       const told = await call()
       expect([at, told]).toMatchObject([
         at,
@@ -127,7 +126,6 @@ describe('an answer as a message', () => {
     const bytes = chunked('{"a"', ':1}')
     for (let at = bytes.indexOf('\r\n\r\n') + 4; at < bytes.length; at++) {
       provider.script = (tls) => void tls.end(bytes.slice(0, at))
-      // eslint-disable-next-line no-await-in-loop -- one call at a time uses one connection
       const told = await call()
       // Where its end is seen only after 50 ms, it waits, and breaks off then.
       expect([at, told.how]).not.toEqual([at, 'answer'])

@@ -95,7 +95,7 @@ async function threadAnswers(): Promise<boolean> {
     faults.addEventListener('message', () => resolve(true))
     setTimeout(() => resolve(false), 500)
   })
-  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   faults.postMessage('is a thread there?')
   return answered.finally(() => faults.close())
 }
@@ -178,7 +178,6 @@ describe('an adapter in a thread of its own', { timeout: PATIENCE }, () => {
     // Nothing ends the spinning but this test: what is answered now is answered meanwhile.
     for (let round = 0; round < 20; round++) {
       expect(key.sign(new Uint8Array(32))).toHaveLength(64)
-      // eslint-disable-next-line no-await-in-loop -- one after the other, as a client would
       const answer = await link.post('nova', PROMPT)
       expect(answer.headers['x-cmr-egress-error']).toBe('provider_unproven')
       expect(standing().state).toBe('pending')

@@ -92,7 +92,6 @@ describe('calls as messages', () => {
     client.send(...ids.map((id) => callMessage(id, ECHO, String(id))))
     const found = new Map<number, string>()
     for (const _ of ids) {
-      // eslint-disable-next-line no-await-in-loop -- one after another
       const answer = await client.next()
       found.set(answer.id, textOf(answer))
     }
@@ -163,13 +162,10 @@ describe('calls as messages', () => {
         caller.onceLeft(() => left.resolve(true))
         begun.resolve()
       }
-      // eslint-disable-next-line no-await-in-loop -- one after another
       const client = await open()
       client.send(callMessage(1, carried()))
-      // eslint-disable-next-line no-await-in-loop -- one after another
       await begun.promise
       client.socket[end]()
-      // eslint-disable-next-line no-await-in-loop -- one after another
       expect(await left.promise).toBe(true)
     }
   })

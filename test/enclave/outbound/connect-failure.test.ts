@@ -48,7 +48,7 @@ describe('a connection that was not established', () => {
     const unavailable = (address: string) =>
       Object.assign(failed('EADDRNOTAVAIL'), { address, port: 443 })
     const on = (...own: readonly object[]) => {
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-type-assertion -- only these members are read
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only these members are read
       return () => ({ eth0: own }) as unknown as ReturnType<typeof networkInterfaces>
     }
 

@@ -162,7 +162,6 @@ describe('without a proof the receipt says why', () => {
     const good = await answer(DIGESTS, ethereum, 'ecdsa')
     for (const signature of [good.signature.replace(/..$/, '20'), '0x00', 'zz']) {
       const { tools } = provider(json({ ...good, signature }))
-      // eslint-disable-next-line no-await-in-loop -- three cases
       expect(await proveMessage(message({ key }), tools)).toMatchObject({ status: 'invalid' })
     }
   })

@@ -179,7 +179,6 @@ describe('signReceipts', () => {
       ['evidence_sha256', { evidence_sha256: ['e1'.repeat(32)] }],
     ] as const) {
       const body = { receipts: [ask(), ask({ constraints: more })] }
-      // eslint-disable-next-line no-await-in-loop
       expect(await refusal(body)).toEqual(unmet(name))
     }
     expect(await refusal({ receipts: [ask({ constraints: { max: 'none' } })] })).toEqual([
@@ -210,7 +209,6 @@ describe('signReceipts', () => {
     for (const now of [...routers, ...routers]) {
       current = now
       // One batch after the other, under another envelope each.
-      // eslint-disable-next-line no-await-in-loop
       const opened = await Promise.all(wholeReceipts(await sign(batch)).map(({ jws }) => open(jws)))
       expect(opened.map((claims) => claims.inference_attestation?.tee)).toEqual([
         'tdx',
@@ -246,7 +244,6 @@ describe('signReceipts', () => {
     const digests = await Promise.all(answer.heads.map(({ text = '' }) => sha256Hex(text)))
     expect(answer.heads.map(({ sha256 }) => sha256)).toEqual(digests)
     for (const { jws, sha256 } of wholeReceipts(answer)) {
-      // oxlint-disable-next-line no-await-in-loop -- four of them
       expect(sha256).toBe(await sha256Hex(jws))
     }
     const later = await sign({ receipts: [ask()] })

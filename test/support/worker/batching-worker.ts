@@ -32,7 +32,6 @@ async function workInSteps(ms: number, busyMs: number): Promise<void> {
       const end = Date.now() + busyMs
       while (Date.now() < end);
     }, ms / 3)
-    // oxlint-disable-next-line no-await-in-loop -- one step after another
     await promise
   }
 }

@@ -177,7 +177,6 @@ describe('no launch digest', () => {
     for (const { end, length } of lengths) {
       const firmware = whole.slice()
       new DataView(firmware.buffer).setUint16(firmware.length - end - 18, length, true)
-      // oxlint-disable-next-line no-await-in-loop -- nine quick cases
       await expect(digestOf({ firmware })).rejects.toThrow(
         new LaunchError("the firmware's table of GUIDs is broken"),
       )

@@ -274,12 +274,9 @@ describe('a quote is refused', () => {
       [revoked, `${HARDWARE} (tdx_quote)`],
       [forged, `${HARDWARE} (revocation)`],
     ] as const) {
-      // eslint-disable-next-line no-await-in-loop -- two cases
       const quote = await makeQuote(of, GUEST)
-      // eslint-disable-next-line no-await-in-loop -- two cases
       const collateral = await collateralFor(quote, {}, of)
       const judging = createQuoteVerifier(of.rootDer)(quote, collateral, NOW)
-      // eslint-disable-next-line no-await-in-loop -- two cases
       await expect(judging).rejects.toThrow(message)
     }
     const quote = await makeQuote(intel, GUEST)
@@ -299,7 +296,6 @@ describe('a quote is refused', () => {
         [`${document}_signature`]: rated[`${document}_signature`],
         [`${document}_issuer_chain`]: rated[`${document}_issuer_chain`],
       }
-      // eslint-disable-next-line no-await-in-loop -- two cases
       await expect(verify(quote, forged, NOW)).rejects.toThrow(`${HARDWARE} (certificate_roles)`)
     }
   })
@@ -372,7 +368,6 @@ describe('real quotes', () => {
     for (let offset = 48; offset < 632; offset += 31) {
       const changed = quote.slice()
       changed[offset] = (changed[offset] ?? 0) ^ 0x80
-      // eslint-disable-next-line no-await-in-loop -- one after the other
       await expect(verifyIntelQuote(changed, collateral, then)).rejects.toThrow(HARDWARE)
     }
   })

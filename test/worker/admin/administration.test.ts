@@ -162,7 +162,6 @@ describe('named admin tokens', () => {
       [{ name: 'x', scope: ['all'] }, 'scope'],
       [{ name: 'x', scope: 'read', id: 'mine' }, 'id'],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await refusal(createToken, { body })).toMatchObject({
         code: 'invalid_request_error',
         param,
@@ -240,7 +239,6 @@ describe('the audit log', () => {
 
   it('is paged without a gap', async () => {
     for (let count = 0; count < 5; count++) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await tokenOf('read')
     }
     const all = await entries()

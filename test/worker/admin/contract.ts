@@ -136,7 +136,6 @@ export function describeAdministration(instances: Instances) {
       ])
       const keys = [old, one.key, two.key]
       for (const [index, key] of keys.entries()) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
         await admit(left, askOf(key, `rotated-twice-${index}`))
       }
       const late = await Promise.allSettled(
@@ -154,7 +153,6 @@ export function describeAdministration(instances: Instances) {
       const first = await rotated(db, old, 'first', 60_000)
       const second = await rotated(db, old, 'second', 0)
       for (const key of [old, first.key]) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
         expect((await rejectionOf(admit(db, askOf(key, 'rotated-now-1')))).code).toBe('key_expired')
       }
       await admit(db, askOf(second.key, 'rotated-now-2'))
@@ -164,7 +162,6 @@ export function describeAdministration(instances: Instances) {
       const [db] = instances('rotated-full')
       const old = await addCustomer(db, { id: 'rotated-full', billing: 'postpaid' })
       for (let count = 0; count < 10; count++) {
-        // oxlint-disable-next-line no-await-in-loop -- in this order
         expect((await rotated(db, old, `secret-${count}`, 60_000)).view).not.toBe('full')
       }
       const eleventh = await rotated(db, old, 'secret-10', 60_000)
@@ -182,7 +179,6 @@ export function describeAdministration(instances: Instances) {
     const administrator = { tokenId: null, name: 'boot' }
     for (const [index, id] of ['a', 'b', 'c'].entries()) {
       const entry = { id, administrator, action: 'keys.create', target: null, changes: { index } }
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await enterAction(left, entry, NOW + index)
     }
     await enterOutcome(right, { id: 'c', status: 200, created: 'k' })

@@ -48,7 +48,6 @@ describe('GET /admin/history', () => {
       [336, 3600, 336, '2026-11-22T12:00:00.000Z'],
       [2160, 21_600, 360, '2026-11-22T12:00:00.000Z'],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       const answer = await ask(`?hours=${hours}`)
       expect([answer.step_seconds, answer.data.length]).toEqual([step, length])
       expect(answer.data.at(-1)?.at).toBe(last)
@@ -84,7 +83,6 @@ describe('GET /admin/history', () => {
 
   test('takes no other range', async () => {
     for (const query of ['?hours=0', '?hours=2161', '?hours=', '?hours=1.5', '?hours=1&hours=2']) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await ask(query).then(() => undefined, told)).toEqual({
         code: 'invalid_parameter',
         message: 'The query parameter `hours` must be a whole number from 1 to 2160, given once.',

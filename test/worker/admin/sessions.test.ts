@@ -112,9 +112,7 @@ describe('a session of the console', () => {
       ['customers', [true, false]],
       ['all', [true, true]],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one scope after the other
       const sent = inSession(await signIn((await tokenOf(scope)).token))
-      // oxlint-disable-next-line no-await-in-loop
       const codes = await Promise.all([
         codeOf(admin.createCustomer, { ...sent, body: customer }),
         codeOf(createToken, { ...sent, body }),
@@ -150,7 +148,6 @@ describe('a session of the console', () => {
     const answer = await send(deleteSession, sent)
     expect(answer.headers.get('set-cookie')).toMatch(/^__Host-cmr_console=; Path=\/; Max-Age=0;/)
     for (const handler of [showSession, listTokens, deleteSession]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await refusal(handler, sent)).toEqual({
         code: 'session_ended',
         message: 'The session has ended. Sign in again.',
@@ -228,11 +225,9 @@ describe('a session of the console', () => {
       { cookie, 'sec-fetch-site': 'none' },
       { cookie },
     ]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await refusal(createToken, { headers, body: { name: 'x', scope: 'all' } })).toEqual(
         refused,
       )
-      // oxlint-disable-next-line no-await-in-loop
       expect(await refusal(deleteSession, { headers })).toEqual(refused)
     }
     expect(await codeOf(showSession, inSession(cookie, { origin: ORIGIN }))).toBeUndefined()

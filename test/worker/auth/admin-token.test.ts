@@ -51,7 +51,6 @@ describe('the boot token', () => {
       'Bearer boot-token2',
       'boot-token',
     ]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await refusalOf(requireAdmin(requestWith(text), 'read', down))).toEqual(REFUSED)
     }
   })

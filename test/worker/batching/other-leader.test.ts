@@ -51,7 +51,6 @@ test('requests whose work, done by another one, ends later than the rest go on a
     const works = Array.from({ length: 13 }, (_, index) =>
       get(`/together?at=${10_000 * round}&of=13&takes=${(index * 5) % 13}&busy=${round % 3}`),
     )
-    // oxlint-disable-next-line no-await-in-loop -- one group after another
     expect(await Promise.all(works)).toEqual(Array.from({ length: 13 }, () => 'done'))
   }
   expect(reported).toEqual([])

@@ -45,7 +45,6 @@ export class FakeSocket {
 /** Resolves when everything that is ready has run. */
 export async function settled() {
   for (let turn = 0; turn < 8; turn += 1) {
-    // eslint-disable-next-line no-await-in-loop -- one after another
     await momentEnds()
   }
 }

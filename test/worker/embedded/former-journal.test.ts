@@ -70,7 +70,6 @@ test('a start that is killed in any step of that loses nothing and bills nothing
       taken += 1
       if (taken > steps) throw new Error('killed')
     }
-    // oxlint-disable-next-line no-await-in-loop -- one life after another
     const killed = await openEmbedded(path, (store) => ({
       ...store,
       run: (text, params) => {
@@ -79,9 +78,7 @@ test('a start that is killed in any step of that loses nothing and bills nothing
       },
     })).catch(() => undefined)
     killed?.connection.close()
-    // oxlint-disable-next-line no-await-in-loop
     const db = await openEmbedded(path)
-    // oxlint-disable-next-line no-await-in-loop
     expect(await readLedgerTotals(db)).toMatchObject({ balance: 1_000n - 21n, rows: 3 })
     db.connection.close()
     rmSync(path)

@@ -90,7 +90,6 @@ describe('a text that is parsed in parts', () => {
     const levels = 60
     const chain = `[${'1,'.repeat(500)}`.repeat(levels) + '1' + ']'.repeat(levels)
     for (const text of [list(list('"ab"')), list('{"a": [1, 2, {"b": 3}]}'), chain]) {
-      // oxlint-disable-next-line no-await-in-loop -- one text after the other
       const { value, pauses } = await parse(text, partBytes)
       expect(value).toStrictEqual(JSON.parse(text))
       expect(pauses).toBeGreaterThan(text.length / (3 * partBytes))

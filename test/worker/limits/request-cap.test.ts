@@ -65,7 +65,6 @@ test('work that goes on after the answer, as that of a streamed export, gives no
   for (let page = 0; page < 3; page++) {
     const rest = Promise.resolve()
     permit.keepDuring(rest)
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
     await rest
   }
   await Promise.resolve()

@@ -118,7 +118,6 @@ describe('batched signing', () => {
     const sign = batchedSigning(HOST, answering(answers, calls))
     const heads = []
     for (const ids of [['1'], ['2'], ['3', '4'], ['5']]) {
-      // oxlint-disable-next-line no-await-in-loop -- one call after another
       const signed = await Promise.all(ids.map((id) => sign(unsigned(id))))
       heads.push(...signed.map(({ head }) => head))
     }

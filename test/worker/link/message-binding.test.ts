@@ -178,9 +178,7 @@ describe('the link with messages', () => {
   it('goes on over HTTP where the daemon takes no messages, and asks again only after a second', async () => {
     const { messages, ended, overHttp, sockets, kept } = set({ takesMessages: false })
     for (let call = 0; call < 5; call += 1) {
-      // eslint-disable-next-line no-await-in-loop -- one after another
       await messages.fetch(SIGN, post())
-      // eslint-disable-next-line no-await-in-loop -- one after another
       await settled()
     }
     expect([overHttp.length, sockets.length, kept.length, ended]).toEqual([5, 0, 1, []])

@@ -76,7 +76,6 @@ export function describeErasure(instances: Instances) {
       const [left, right] = instances('gone')
       const key = await addCustomer(left, { id: 'gone', balance: 100n })
       for (const id of ['gone-1', 'gone-2']) {
-        // oxlint-disable-next-line no-await-in-loop -- in this order
         await admit(left, askOf(key, id, { nano: 20n }))
       }
       await commitSettlement(
@@ -202,7 +201,6 @@ export function describeErasure(instances: Instances) {
       const day = 86_400_000
       const midnight = Math.floor(NOW / day) * day
       for (const [index, at] of [midnight - 1, midnight, midnight + 1].entries()) {
-        // oxlint-disable-next-line no-await-in-loop -- in the order of their times
         await commitSettlement(
           left,
           settlementOf(key, `sums-${index}`, {
@@ -249,7 +247,6 @@ export function describeErasure(instances: Instances) {
         for (const number of numbers) {
           const model = number % 3 === 0 ? 'nova/other' : 'nova/glm-5'
           const row = { nano: 2n ** 50n + 1n, model, audioSeconds: 0.5 }
-          // oxlint-disable-next-line no-await-in-loop -- in this order
           await commitSettlement(left, settlementOf(key, `blocks-${number}`, row))
         }
       }
@@ -309,7 +306,6 @@ export function describeErasure(instances: Instances) {
       const key = await addCustomer(left, { id: 'export', billing: 'postpaid' })
       const settle = (id: string) => commitSettlement(left, settlementOf(key, id, { nano: 1n }))
       for (const id of ['export-0', 'export-1', 'export-2']) {
-        // oxlint-disable-next-line no-await-in-loop -- in this order
         await settle(id)
       }
       await left.batch([

@@ -49,7 +49,6 @@ export function describeReceiptHeads(instances: (id: string) => readonly [Databa
       )
       expect(await stored()).toEqual([text])
       for (const [index, jws] of signed.entries()) {
-        // oxlint-disable-next-line no-await-in-loop -- four of them
         expect(await read(`heads-${index + 1}`)).toBe(jws)
       }
       const lengths = sql`SELECT MAX(LENGTH(jws)) AS longest FROM receipts WHERE customer_id = 'heads'`

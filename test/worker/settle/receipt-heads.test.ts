@@ -29,7 +29,6 @@ describe('the heads of receipts', () => {
   test('are written once for all receipts that expire in the same hour or earlier', async () => {
     const { heads, state, rows } = opened()
     for (const expiry of [NOW + DAY_MS, NOW + DAY_MS - HOUR_MS, NOW + DAY_MS]) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await heads.remember(headOf('a'), expiry)
     }
     expect(state.writes).toBe(1)
@@ -43,7 +42,6 @@ describe('the heads of receipts', () => {
   test('are kept longer for a receipt that expires later, and never shorter', async () => {
     const { heads, rows } = opened()
     for (const days of [2, 5, 1, 3]) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await heads.remember(headOf('a'), NOW + days * DAY_MS + 1)
     }
     expect(rows()).toEqual([{ sha256: 'a'.repeat(64), expires_at: NOW + 5 * DAY_MS + HOUR_MS }])
@@ -78,7 +76,6 @@ describe('the heads of receipts', () => {
     expect(state.writes).toBe(2)
     state.away = false
     for (let receipt = 0; receipt < 2; receipt++) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await heads.remember(headOf('a'), NOW + DAY_MS)
     }
     expect(state.writes).toBe(3)
@@ -92,7 +89,6 @@ describe('the heads of receipts', () => {
     const { heads, state } = opened()
     for (let index = 0; index <= 1_000; index++) {
       const sha256 = index.toString(16).padStart(64, '0')
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await heads.remember({ sha256, text: '' }, NOW + DAY_MS)
     }
     await heads.remember({ sha256: '1'.padStart(64, '0'), text: '' }, NOW + DAY_MS)

@@ -75,7 +75,6 @@ describe('connections to PostgreSQL', () => {
     expect(await ended).toMatchObject([lost])
     // What nobody catches is reported in the turns of the event loop that follow.
     for (let turn = 0; turn < 5; turn++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await new Promise((resolve) => setImmediate(resolve))
     }
     process.off('uncaughtException', note)

@@ -146,7 +146,6 @@ test('many requests that wait for such a row hold no turn of the worker, and all
     ended += 1
   })
   for (let request = 1; request <= 5; request += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- each with a turn of its own
     await admitted('quick', request)
   }
   expect(ended).toBe(0)

@@ -55,7 +55,6 @@ describe('the totals of blocks', () => {
     const { db, kept } = await ledgerWith({ rows: 14_000, keys: 7_000 })
     const large = { ...TENS, sizes: [14_000, 1_000], rowsAtOnce: 1_000 }
     for (const query of ['first', 'second']) {
-      // oxlint-disable-next-line no-await-in-loop -- the second finds what the first has kept
       const { total } = await summarize(usageLedgerOf(db), 'acme', everything, ['model'], large)
       expect([query, total.requests]).toEqual([query, 14_000])
     }

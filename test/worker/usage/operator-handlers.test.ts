@@ -23,10 +23,8 @@ beforeEach(async () => {
   key = await addCustomer(db, { balance: 1000n })
   await addCustomer(db, { id: 'other', balance: 1000n })
   for (const [index, nano] of [30n, 40n].entries()) {
-    // oxlint-disable-next-line no-await-in-loop -- in this order
     await admit(db, askOf(key, `r${index}`, { nano }))
     const createdAtMs = NOW + index * 86_400_000
-    // oxlint-disable-next-line no-await-in-loop
     await commitSettlement(db, settlementOf(key, `r${index}`, { nano, createdAtMs }))
   }
 })
@@ -70,13 +68,9 @@ describe('the ledger of a customer, for operators', () => {
   test('needs a token, a customer and parameters that can be read', async () => {
     const refusal = (...of: Parameters<typeof ask>) => ask(...of).then(() => undefined, told)
     for (const handler of [listCustomerUsage, summarizeCustomerUsage]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await refusal(handler, 'acme', '', 'wrong')).toMatchObject({ code: 'unauthorized' })
-      // oxlint-disable-next-line no-await-in-loop
       expect(await refusal(handler, 'nobody')).toEqual(NO_CUSTOMER)
-      // oxlint-disable-next-line no-await-in-loop
       expect(await refusal(handler, 'never made')).toEqual(NO_CUSTOMER)
-      // oxlint-disable-next-line no-await-in-loop
       expect(await refusal(handler, 'acme', '?start=now')).toMatchObject({ param: 'start' })
     }
   })
@@ -84,7 +78,6 @@ describe('the ledger of a customer, for operators', () => {
   test('is gone as soon as the customer is erased', async () => {
     await beginErasure(db, 'acme', 'ledger', NOW)
     for (const handler of [listCustomerUsage, summarizeCustomerUsage]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
       expect(await ask(handler).then(() => undefined, told)).toEqual(NO_CUSTOMER)
     }
   })

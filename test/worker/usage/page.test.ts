@@ -150,7 +150,6 @@ describe('a page of the ledger', () => {
       const expected = rows.filter((one) => matches(one, query)).toReversed()
       const ids = expected.map(({ seq }) => `acme-${seq}`)
       const { limit, offset } = query
-      // oxlint-disable-next-line no-await-in-loop -- later queries find what earlier ones kept
       const page = await readUsagePage(ledger, 'acme', query, divided)
       expect([idsOf(page.rows), page.total]).toEqual([
         ids.slice(offset, offset + limit),
@@ -158,14 +157,12 @@ describe('a page of the ledger', () => {
       ])
       const exported: Row[] = []
       for (let seq: number | undefined; ;) {
-        // oxlint-disable-next-line no-await-in-loop -- each page begins where the one before ended
         const some = await readRowsBefore(ledger, 'acme', query, { seq, count: limit }, divided)
         exported.push(...some)
         if (some.length < limit) break
         seq = Number(some.at(-1)?.['seq'])
       }
       expect(idsOf(exported)).toEqual(ids.slice(offset))
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const { groups, total } = await summarize(ledger, 'acme', query, ['model'], divided)
       expect([total.requests, total.promptTokens, total.costNano]).toEqual([
         ids.length,
@@ -190,7 +187,6 @@ describe('a page of the ledger', () => {
     const ledger = usageLedgerOf(db, async (statements) => {
       for (const statement of statements) {
         const explained = { ...statement, sql: `EXPLAIN QUERY PLAN ${statement.sql}` }
-        // oxlint-disable-next-line no-await-in-loop -- the database takes one batch after another
         const [steps = []] = await db.batch([explained])
         plans.push(...steps.map(({ detail }) => String(detail)))
       }

@@ -51,11 +51,10 @@ export async function auditLog(
   const first = Math.floor(known.size / TILE_WIDTH)
   for (let tile = first; tile * TILE_WIDTH < checkpoint.size; tile += 1) {
     const width = tileWidth(0, tile, checkpoint.size)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other: entries are reported in order
+    // One after the other: entries are reported in order.
     const bundle = splitBundle(await read(entriesPath(tile, width)), width)
     for (const [at, bytes] of bundle.entries()) {
       const index = tile * TILE_WIDTH + at
-      // oxlint-disable-next-line no-await-in-loop -- from a tile that is at hand
       if (!equalBytes(await tree.hash(index, index + 1), hashLeaf(bytes))) {
         throw new TransparencyError('not_included', `entry ${index} is not the one in the tree`)
       }

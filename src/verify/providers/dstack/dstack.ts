@@ -103,7 +103,7 @@ export async function pickReport(
   for (const report of reports) {
     try {
       const expected = { signer: report.signer, nonce, tlsSpkiSha256 }
-      // eslint-disable-next-line no-await-in-loop -- fleets are small, and most often the first one is it
+      // One after the other: fleets are small, and most often the first one is it.
       await requireTlsLayout(machineReportData(report.machine), expected)
       return report
     } catch (error) {

@@ -43,9 +43,7 @@ export async function replayEventLog(
   for (const event of runtime) {
     if (event.type !== RUNTIME_EVENT) throw new EvidenceRefused('event_log')
     // Each extension needs the one before it.
-    // eslint-disable-next-line no-await-in-loop
     const digest = await eventDigest(event)
-    // eslint-disable-next-line no-await-in-loop
     register = await sha384(concatBytes(register, digest))
   }
   if (!equalBytes(register, measured)) throw new EvidenceRefused('event_log')

@@ -64,7 +64,6 @@ export async function requireTdxImage(
     [image.cmdline_sha384, image.initrd_sha384],
   ]
   for (const [index, log] of logs.entries()) {
-    // eslint-disable-next-line no-await-in-loop -- three registers
     const register = await extend(log)
     if (!equalBytes(register, quote.rtMr[index] ?? register.slice(1))) throw differs(`rtmr${index}`)
   }
@@ -139,7 +138,7 @@ function acpiDigests(eventLog: readonly DstackEvent[]): Bytes[] {
 async function extend(digests: readonly Uint8Array[]): Promise<Bytes> {
   let register: Bytes = new Uint8Array(48)
   for (const one of digests) {
-    // eslint-disable-next-line no-await-in-loop -- each extension needs the one before it
+    // Each extension needs the one before it.
     register = await sha384(concatBytes(register, one))
   }
   return register

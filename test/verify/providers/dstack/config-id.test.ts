@@ -114,7 +114,6 @@ describe('MRCONFIGID of a dstack guest', () => {
     const pinned = { policy: { allowed_mr_config_id: ['77'.repeat(48)] } }
     await expect(demand(fromHex('77'.repeat(48)), pinned)).resolves.toBeUndefined()
     for (const other of [first, new Uint8Array(48)]) {
-      // eslint-disable-next-line no-await-in-loop -- two cases
       await expect(demand(other, pinned)).rejects.toMatchObject({
         code: 'launch_binding',
         message: expect.stringContaining('(mr_config_id)'),

@@ -61,7 +61,6 @@ async function expectEveryChangeRefused(events: readonly DstackEvent[], measured
   let changes = 0
   for (const changed of changedLogs(events)) {
     changes += 1
-    // eslint-disable-next-line no-await-in-loop -- one after the other
     await expect(replayEventLog(changed, measured)).rejects.toMatchObject(REFUSED)
   }
   return changes
@@ -129,7 +128,6 @@ describe('an event log of version 2', () => {
     const bare = served.map((event) => ({ ...event, ...absent }))
     const emptied = served.map((event) => ({ ...event, digest: '', preimage: null }))
     for (const log of [served, JSON.stringify(served), bare, emptied]) {
-      // eslint-disable-next-line no-await-in-loop -- one after the other
       expect(await replayEventLog(readDstackEvents(log), measured)).toMatchObject({
         composeHash: COMPOSE_HASH,
         appId: 'aa'.repeat(20),
@@ -175,7 +173,6 @@ describe('a real event log', () => {
   it('is refused with any byte of an event changed', async () => {
     const emptied = readReal((event) => ({ ...event, digest: '' }))
     for (const { events, measured } of [readReal(), emptied]) {
-      // eslint-disable-next-line no-await-in-loop -- one after the other
       expect(await expectEveryChangeRefused(events, measured)).toBeGreaterThan(100)
     }
   })

@@ -82,7 +82,6 @@ describe.skipIf(REPOSITORY === undefined)('recorded evidence of dstack on SEV-SN
     const { report } = guest()
     for (let at = 0; at < 0x2a0; at += 7) {
       const changed = report.with(at, (report[at] ?? 0) ^ 1)
-      // eslint-disable-next-line no-await-in-loop -- one after the other
       const refused = await verifyRecorded(changed).then(
         ({ ok }) => !ok,
         () => true,

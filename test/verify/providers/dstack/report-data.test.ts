@@ -32,7 +32,6 @@ describe.each(['ed25519', 'ecdsa'] as const)('the REPORT_DATA of a signer by %s'
       const refused = { code: 'malformed', message: 'a document cannot be read (signing address)' }
       const hashed = await sha256(concatBytes(wrong, fromHex(SPKI)))
       for (const first of [paddedTo32(wrong), hashed]) {
-        // eslint-disable-next-line no-await-in-loop -- one after the other
         await expect(layoutOf(first, algorithm, toHex(wrong))).rejects.toMatchObject(refused)
       }
     },

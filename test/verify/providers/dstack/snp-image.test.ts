@@ -65,7 +65,6 @@ describe('the release of a dstack OS on SEV-SNP', () => {
       const bytes = fromBase64(snpLaunch?.[member] ?? '')
       for (const [at, byte] of bytes.entries()) {
         const changed = snpLaunch && { ...snpLaunch, [member]: toBase64(bytes.with(at, byte ^ 1)) }
-        // eslint-disable-next-line no-await-in-loop -- one after the other
         await expect(
           requireSnpImage(MEASURED, changed, [RELEASE.osImageHash]),
         ).rejects.toMatchObject({

@@ -168,7 +168,6 @@ describe('a dstack node on SEV-SNP', () => {
           report[at] = (report[at] ?? 0) ^ 1
           return { ...made, report }
         }
-        // eslint-disable-next-line no-await-in-loop -- one after the other
         await expect(judgeNode({ attestation })).rejects.toMatchObject({
           name: expect.stringMatching(/^(EvidenceRefused|MalformedEvidence)$/),
         })
@@ -181,7 +180,6 @@ describe('a dstack node on SEV-SNP', () => {
       const other = MR_CONFIG[at] === '1' ? '2' : '1'
       const mrConfig = MR_CONFIG.slice(0, at) + other + MR_CONFIG.slice(at + 1)
       const attestation = (made: Attestation) => ({ ...made, mrConfig })
-      // eslint-disable-next-line no-await-in-loop -- one after the other
       await expect(judgeNode({ attestation })).rejects.toMatchObject({
         code: 'compose_hash',
         message: `${COMPOSE} (host_data)`,
