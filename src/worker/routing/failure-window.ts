@@ -51,7 +51,7 @@ export function createFailureWindow(breaker: ServiceConfig['breaker']): FailureW
       failures = failures.filter((failure) => failure.customer !== customer)
     },
     forget: (now) => {
-      failures = recent(now)
+      if (failures.length > 0) failures = recent(now)
     },
     clear: () => {
       failures = []

@@ -38,17 +38,23 @@ interface RouteCircuit {
 export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCircuits {
   const common = createCircuit(breaker)
   const owns = createOwnCircuits(breaker)
+  /** Made once: every request asks for it. */
+  const commonOnly: readonly Circuit[] = [common]
 
   const forget = (now: number): void => {
     common.failures.forget(now)
     owns.forget(now)
   }
 
+  const ownOf = (now: number, customer: string): Circuit | undefined => {
+    forget(now)
+    return owns.find(customer)
+  }
+
   /** The circuits that decide for a customer. */
   const of = (now: number, customer: string): readonly Circuit[] => {
-    forget(now)
-    const own = owns.find(customer)
-    return own === undefined ? [common] : [common, own]
+    const own = ownOf(now, customer)
+    return own === undefined ? commonOnly : [common, own]
   }
 
   return {
@@ -60,12 +66,12 @@ export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCir
         .toReversed()
         .every((circuit) => circuit.claimProbe(now)),
     started: (now, customer) => {
-      const [, own] = of(now, customer)
+      const own = ownOf(now, customer)
       common.started(now)
       if (own !== undefined) owns.use(now, customer).started(now)
     },
     succeeded: (now, customer) => {
-      const [, own] = of(now, customer)
+      const own = ownOf(now, customer)
       if (own?.state(now) === 'half_open') {
         common.failures.forgive(customer)
         owns.drop(customer)
@@ -73,7 +79,7 @@ export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCir
       common.succeeded(now)
     },
     failed: (now, failure, customer) => {
-      const [, own] = of(now, customer)
+      const own = ownOf(now, customer)
       const stays = common.failed(now, failure, customer)
       if (REQUEST_FAULTS.has(failure.kind) && own === undefined) return
       const used = owns.use(now, customer)
@@ -93,6 +99,8 @@ export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCir
 const FROM_WORST: readonly CircuitState[] = ['open', 'half_open', 'closed']
 
 function worstState(circuits: readonly Circuit[], now: number): CircuitState {
+  const [first] = circuits
+  if (first !== undefined && circuits.length === 1) return first.state(now)
   const states = new Set(circuits.map((circuit) => circuit.state(now)))
   return FROM_WORST.find((state) => states.has(state)) ?? 'closed'
 }

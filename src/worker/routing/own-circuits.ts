@@ -33,6 +33,7 @@ export function createOwnCircuits(breaker: ServiceConfig['breaker']): OwnCircuit
     drop: (customer) => void owns.delete(customer),
     all: () => [...owns.values()].map(({ circuit }) => circuit),
     forget: (now) => {
+      if (owns.size === 0) return
       for (const [customer, { usedAt }] of owns) {
         if (Math.abs(now - usedAt) >= keptMs) owns.delete(customer)
       }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import { catalogueOf } from '../../support/router-config.ts'
 
@@ -109,5 +109,24 @@ describe('failures that the content of a request may cause', () => {
     order(3_999, 'probe')
     succeeded(3_999, 'probe')
     expect(order(3_999, 'first')).toBe('abc')
+  })
+})
+
+describe('customers without failures', () => {
+  it('leave no state behind, whatever their number', () => {
+    const { order, started, succeeded, upset } = watch()
+    succeeded(0)
+    const set = vi.spyOn(Map.prototype, 'set')
+    try {
+      for (let index = 0; index < 200; index++) {
+        order(index, `customer ${index}`)
+        started(index)
+      }
+      expect(set.mock.calls).toEqual([])
+      upset(200)
+      expect(set.mock.calls.map(([key]) => key)).toContain('acme')
+    } finally {
+      set.mockRestore()
+    }
   })
 })
