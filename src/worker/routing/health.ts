@@ -73,7 +73,9 @@ export function createRouteHealth(
   const find = (route: Route): Tracked => tracked.get(route.id) ?? newTracked(route, breaker)
 
   const track = (route: Route): Tracked => {
-    const entry = find(route)
+    const known = tracked.get(route.id)
+    if (known !== undefined) return known
+    const entry = newTracked(route, breaker)
     tracked.set(route.id, entry)
     return entry
   }

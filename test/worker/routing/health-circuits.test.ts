@@ -121,6 +121,7 @@ describe('customers without failures', () => {
       for (let index = 0; index < 200; index++) {
         order(index, `customer ${index}`)
         started(index)
+        succeeded(index, `customer ${index}`)
       }
       expect(set.mock.calls).toEqual([])
       upset(200)
