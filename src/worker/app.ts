@@ -9,8 +9,9 @@ import { Drains } from './http/drain.ts'
 import { errorFields } from './http/error-fields.ts'
 import { heldAnswer } from './http/held-answer.ts'
 import { Refusals } from './limits/refusals.ts'
-import { joinedLines } from './http/joined-lines.ts'
-import { lineLog, type Log } from './http/log.ts'
+import { EventLog } from './http/event-log.ts'
+import { jsonLines } from './http/json-lines.ts'
+import type { Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
 import { SourceBudget } from './http/source-budget.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
@@ -51,7 +52,7 @@ export class App {
   readonly #gate: KeyGate
   readonly #drains = new Drains()
   readonly #env: Env
-  readonly #metrics = new Metrics()
+  readonly #metrics: Metrics
   readonly #traces: Traces
   readonly #telemetry: WorkerTelemetry
   readonly #history: HistoryRecorder
@@ -63,18 +64,30 @@ export class App {
   constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
     this.#deps = { ...deps, openRequests: () => this.#cap.openRequests }
-    this.#traces = new Traces(deps.now)
+    const catchUp = () => events.catchUp()
+    this.#metrics = new Metrics(catchUp)
+    this.#traces = new Traces(deps.now, catchUp)
     this.#history = new HistoryRecorder({
-      now: deps.now,
       pause,
       isKeyed: (name) => KEYED_ENDPOINTS.has(name),
       store: async (counts) => {
         await addCounts(this.#parts.storage.directory(), counts, deps.now())
       },
     })
-    const write = env.CONSOLE_IS_FILE ? joinedLines(print, { ...deps, pause }) : print
-    const printed = this.#traces.noting(lineLog(deps.now, write))
-    this.#log = this.#history.counting(this.#metrics.counting(printed))
+    const events = new EventLog({
+      ...deps,
+      pause,
+      // Elsewhere each piece may count as one entry, and belongs to the request that wrote it.
+      joins: env.CONSOLE_IS_FILE === true,
+      sinks: [
+        this.#history.count,
+        this.#metrics.count,
+        this.#traces.note,
+        jsonLines(print),
+        () => this.#writeHistorySoon(),
+      ],
+    })
+    this.#log = events.log
     this.#link = new HttpLink(
       this.#linkCalls(),
       this.#deps,
@@ -173,7 +186,6 @@ export class App {
       ...(state.error === undefined ? {} : errorFields(state.error)),
     })
     this.#telemetry.reportSoon((work) => execution.waitUntil(work))
-    this.#writeHistorySoon(execution)
     return response
   }
 
@@ -189,10 +201,9 @@ export class App {
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 
-  /** Nearly always there is nothing to do, and each `waitUntil` costs a call of the platform. */
-  #writeHistorySoon(execution: ExecutionContext): void {
+  #writeHistorySoon(): void {
     const writing = this.#history.writeSoon()
-    if (writing !== undefined) execution.waitUntil(writing)
+    if (writing !== undefined) this.#deps.keepAlive(writing)
   }
 
   #addHeaders(headers: Headers, request: Request, requestId: string, endpoint?: Endpoint): void {
@@ -240,8 +251,7 @@ export class App {
       key,
       permit,
       waitUntil: (work) => {
-        // A stream is settled after its answer has begun, maybe as the last thing that happens for hours.
-        execution.waitUntil(work.finally(() => this.#writeHistorySoon(execution)))
+        execution.waitUntil(work)
         permit?.keepDuring(work)
       },
     })

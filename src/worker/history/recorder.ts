@@ -1,4 +1,5 @@
-import type { Log, LogEvent, LogFields } from '../http/log.ts'
+import type { EventSink } from '../http/event-log.ts'
+import type { LogEvent, LogFields } from '../http/log.ts'
 import { bucketOf, type Series } from './series.ts'
 import type { Count } from './store.ts'
 
@@ -11,7 +12,6 @@ const MAX_MINUTES = 120
 const MINUTE_MS = 60_000
 
 export interface RecorderDeps {
-  readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
   /** Whether an endpoint, by its name, is one that customers use. */
   readonly isKeyed: (endpoint: string) => boolean
@@ -30,29 +30,28 @@ export class HistoryRecorder {
     this.#deps = deps
   }
 
-  readonly #handlers: Partial<Record<LogEvent, (fields: LogFields) => void>> = {
-    request: ({ endpoint = '', status = 0, code, duration_ms = 0 }) => {
+  readonly #handlers: Partial<Record<LogEvent, (fields: LogFields, minute: number) => void>> = {
+    request: ({ endpoint = '', status = 0, code, duration_ms = 0 }, minute) => {
       if (!this.#deps.isKeyed(endpoint)) return
-      this.#add('requests', '', 1)
-      this.#add('duration', bucketOf(duration_ms), 1)
-      if (status >= 400) this.#add('errors', `${status} ${code ?? 'none'}`, 1)
+      this.#add('requests', '', 1, minute)
+      this.#add('duration', bucketOf(duration_ms), 1, minute)
+      if (status >= 400) this.#add('errors', `${status} ${code ?? 'none'}`, 1, minute)
     },
-    attempt_served: ({ failover = false, first_delta_ms }) => {
-      if (failover) this.#add('failovers', '', 1)
-      if (first_delta_ms !== undefined) this.#add('first_delta', bucketOf(first_delta_ms), 1)
+    attempt_served: ({ failover = false, first_delta_ms }, minute) => {
+      if (failover) this.#add('failovers', '', 1, minute)
+      if (first_delta_ms !== undefined)
+        this.#add('first_delta', bucketOf(first_delta_ms), 1, minute)
     },
-    settled: ({ prompt_tokens = 0, completion_tokens = 0, cost_nano = 0 }) => {
-      this.#add('prompt_tokens', '', prompt_tokens)
-      this.#add('completion_tokens', '', completion_tokens)
-      this.#add('cost', '', cost_nano)
+    settled: ({ prompt_tokens = 0, completion_tokens = 0, cost_nano = 0 }, minute) => {
+      this.#add('prompt_tokens', '', prompt_tokens, minute)
+      this.#add('completion_tokens', '', completion_tokens, minute)
+      this.#add('cost', '', cost_nano, minute)
     },
   }
 
-  /** A log that also counts every event. */
-  counting(log: Log): Log {
-    return (event, fields = {}) => {
-      this.#handlers[event]?.(fields)
-      log(event, fields)
+  readonly count: EventSink = (events) => {
+    for (const { event, fields, at } of events) {
+      this.#handlers[event]?.(fields, at - (at % MINUTE_MS))
     }
   }
 
@@ -90,17 +89,17 @@ export class HistoryRecorder {
     )
   }
 
-  #add(series: Series, label: string, value: number, minute = this.#minuteNow()): void {
+  #add(series: Series, label: string, value: number, minute: number): void {
     if (value === 0) return
-    const bySeries = this.#minutes.get(minute) ?? new Map<Series, Map<string, number>>()
+    const bySeries = this.#minutes.get(minute) ?? this.#begin(minute)
     const byLabel = bySeries.get(series) ?? new Map<string, number>()
     bySeries.set(series, byLabel.set(label, (byLabel.get(label) ?? 0) + value))
-    this.#minutes.set(minute, bySeries)
-    if (this.#minutes.size > MAX_MINUTES) this.#minutes.delete(Math.min(...this.#minutes.keys()))
   }
 
-  #minuteNow(): number {
-    const now = this.#deps.now()
-    return now - (now % MINUTE_MS)
+  #begin(minute: number): Map<Series, Map<string, number>> {
+    const bySeries = new Map<Series, Map<string, number>>()
+    this.#minutes.set(minute, bySeries)
+    if (this.#minutes.size > MAX_MINUTES) this.#minutes.delete(Math.min(...this.#minutes.keys()))
+    return bySeries
   }
 }

@@ -68,14 +68,3 @@ export type LogEvent =
   /** An action of an operator was carried out, but its outcome could not be written to the audit log. */
   | 'audit_outcome_lost'
   | 'sweep'
-
-/** Writes one JSON line an event. */
-export function lineLog(now: () => number, write: (line: string) => void): Log {
-  let written = { at: Number.NaN, text: '' }
-  return (event, fields = {}) => {
-    const at = now()
-    // Events of one moment are many, and writing a time costs as much as the rest of the line.
-    if (at !== written.at) written = { at, text: new Date(at).toISOString() }
-    write(JSON.stringify({ at: written.text, event, ...fields }))
-  }
-}

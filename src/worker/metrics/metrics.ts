@@ -1,4 +1,5 @@
-import type { Log, LogEvent, LogFields } from '../http/log.ts'
+import type { EventSink } from '../http/event-log.ts'
+import type { LogEvent, LogFields } from '../http/log.ts'
 import { Counter, Histogram } from './families.ts'
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600]
@@ -97,8 +98,16 @@ export class Metrics {
     storage_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'storage', failure }),
   }
 
+  readonly #catchUp: () => void
+
+  /** @param catchUp has all counted that was logged so far; called before anything is read */
+  constructor(catchUp: () => void = () => {}) {
+    this.#catchUp = catchUp
+  }
+
   /** How many settlements failed since the last call. */
   takeSettlementFaults(): number {
+    this.#catchUp()
     const count = this.#settlementFaults
     this.#settlementFaults = 0
     return count
@@ -109,16 +118,13 @@ export class Metrics {
     this.#faults.add({ part: 'settlement', failure })
   }
 
-  /** A log that also counts every event. */
-  counting(log: Log): Log {
-    return (event, fields = {}) => {
-      this.#handlers[event]?.(fields)
-      log(event, fields)
-    }
+  readonly count: EventSink = (events) => {
+    for (const { event, fields } of events) this.#handlers[event]?.(fields)
   }
 
   /** Everything counted so far, in the Prometheus text format. */
   render(): string {
+    this.#catchUp()
     const families = [
       this.#requests,
       this.#duration,

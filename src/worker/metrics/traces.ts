@@ -1,5 +1,6 @@
 import { MAX_SPANS, OPERATION_SECONDS, type Span } from '../../protocol/telemetry.ts'
-import type { Log, LogEvent, LogFields } from '../http/log.ts'
+import type { EventSink, LoggedEvent } from '../http/event-log.ts'
+import type { LogEvent, LogFields } from '../http/log.ts'
 
 /** The trace that a request belongs to. */
 interface Trace {
@@ -34,11 +35,17 @@ const MAX_NAME_CHARACTERS = 256
 /** Maximum number of traced requests, including answered ones whose streams continue. */
 export class Traces {
   readonly #now: () => number
+  readonly #catchUp: () => void
   readonly #open = new Map<string, Begun>()
   #spans: Span[] = []
 
-  constructor(now: () => number) {
+  /**
+   * @param now ms
+   * @param catchUp has all noted that was logged so far; called before spans are taken
+   */
+  constructor(now: () => number, catchUp: () => void = () => {}) {
     this.#now = now
+    this.#catchUp = catchUp
   }
 
   /** Starts the span of a request, as part of the caller's trace if there is one. */
@@ -59,13 +66,17 @@ export class Traces {
     if (begun !== undefined) begun.customer = name.slice(0, MAX_NAME_CHARACTERS)
   }
 
-  /** Turns a log event that ends a step into a span. */
-  note(event: LogEvent, fields: LogFields): void {
+  /** Turns events that end a step into spans. */
+  readonly note: EventSink = (events) => {
+    if (this.#open.size === 0) return
+    for (const event of events) this.#noteOne(event)
+  }
+
+  #noteOne({ event, fields, at: now }: LoggedEvent): void {
     const begun = this.#open.get(fields.request_id ?? '')
     const step = STEPS[event]
     if (begun === undefined || step === undefined) return
     if (event === 'settled' && begun.settled) return
-    const now = this.#now()
     if (event === 'attempt_served') begun.servedFrom = begun.stepAt
     const { name, kind, attributes, error } = step(fields)
     const server = kind === 'server'
@@ -93,16 +104,9 @@ export class Traces {
     if (refused || (begun.settled && begun.answered)) this.#open.delete(fields.request_id ?? '')
   }
 
-  /** A log whose events end steps. */
-  noting(log: Log): Log {
-    return (event, fields = {}) => {
-      this.note(event, fields)
-      log(event, fields)
-    }
-  }
-
   /** The spans since the last call. */
   take(): Span[] {
+    this.#catchUp()
     const spans = this.#spans
     this.#spans = []
     return spans

@@ -1,23 +1,21 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { LogEvent } from '../../../src/worker/http/log.ts'
+import type { Log } from '../../../src/worker/http/log.ts'
 import { HistoryRecorder } from '../../../src/worker/history/recorder.ts'
 import type { Count } from '../../../src/worker/history/store.ts'
+import { loggingTo } from '../../support/logging-to.ts'
 
 const NOON = Date.parse('2026-11-22T12:00:00Z')
 
 let now: number
 let stored: (readonly Count[])[]
 let away: boolean
-let logged: LogEvent[]
 let recorder: HistoryRecorder
 
 beforeEach(() => {
   now = NOON
   stored = []
   away = false
-  logged = []
   recorder = new HistoryRecorder({
-    now: () => now,
     pause: async () => {},
     isKeyed: (name) => name === 'chat',
     store: async (counts) => {
@@ -27,8 +25,7 @@ beforeEach(() => {
   })
 })
 
-const log: ReturnType<HistoryRecorder['counting']> = (event, fields) =>
-  recorder.counting((name) => logged.push(name))(event, fields)
+const log: Log = (event, fields) => loggingTo(recorder.count, () => now)(event, fields)
 
 const flat = () => stored.flat().map(({ series, label, value }) => [series, label, value].join(' '))
 
@@ -53,7 +50,6 @@ describe('the recorder of the history', () => {
       'requests  2',
     ])
     expect(stored[0]?.every(({ minute }) => minute === NOON)).toBe(true)
-    expect(logged).toHaveLength(6)
   })
 
   test('stores each event once, however often it is asked, and nothing where nothing happened', async () => {

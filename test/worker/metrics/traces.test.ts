@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import type { LoggedEvent } from '../../../src/worker/http/event-log.ts'
 import { spanSchema } from '../../../src/protocol/telemetry.ts'
 import { Traces } from '../../../src/worker/metrics/traces.ts'
+import { loggingTo } from '../../support/logging-to.ts'
 
 const ID = '0193a5d2-1111-4222-8333-444455556666'
 const CALLER = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -9,7 +11,7 @@ function traced(traceparent: string | null) {
   let now = 1_000
   const traces = new Traces(() => now)
   traces.begin(ID, traceparent)
-  const noted = traces.noting(() => {})
+  const noted = loggingTo(traces.note, () => now)
   now = 1_100
   noted('attempt_failed', { request_id: ID, route: 'eu/nova/a', attempt: 1, failure: 'timeout' })
   now = 1_300
@@ -76,7 +78,7 @@ describe('the spans of a request', () => {
     const traces = new Traces(() => 0)
     const other = ID.replace('0193', '0194')
     const settled = (id: string) => {
-      traces.note('settled', { request_id: id, route: 'nova/a' })
+      loggingTo(traces.note)('settled', { request_id: id, route: 'nova/a' })
       return traces.take().map(({ attributes }) => attributes['cmr.customer_name'])
     }
     traces.begin(ID, CALLER)
@@ -89,21 +91,36 @@ describe('the spans of a request', () => {
 
   test('are all there for an answer that is settled before it is sent', () => {
     const traces = new Traces(() => 0)
+    const note = loggingTo(traces.note)
     traces.begin(ID, CALLER)
-    traces.note('attempt_served', { request_id: ID, route: 'nova/a', attempt: 1 })
-    traces.note('settled', { request_id: ID, route: 'nova/a', modality: 'embedding' })
-    traces.note('request', { request_id: ID, method: 'POST', endpoint: 'chat', status: 200 })
-    traces.note('request', { request_id: ID, status: 200 })
+    note('attempt_served', { request_id: ID, route: 'nova/a', attempt: 1 })
+    note('settled', { request_id: ID, route: 'nova/a', modality: 'embedding' })
+    note('request', { request_id: ID, method: 'POST', endpoint: 'chat', status: 200 })
+    note('request', { request_id: ID, status: 200 })
     const spans = traces.take()
     expect(spans.map(({ name }) => name)).toEqual(['attempt a', 'settle', 'POST chat'])
     expect(spans[1]?.attributes['gen_ai.operation.name']).toBe('embeddings')
+  })
+
+  test('are taken with what was logged before, and last for as long as that took', () => {
+    let now = 1_000
+    const log: LoggedEvent[] = []
+    const traces: Traces = new Traces(
+      () => now,
+      () => traces.note(log.splice(0)),
+    )
+    traces.begin(ID, CALLER)
+    log.push({ event: 'request', fields: { request_id: ID, status: 200 }, at: 1_200 })
+    now = 5_000
+    expect(traces.take()).toMatchObject([{ start: 1_000, end: 1_200 }])
+    expect(traces.take()).toEqual([])
   })
 
   test('are not gathered beyond a bound', () => {
     const traces = new Traces(() => 0)
     for (let index = 0; index < 3_000; index++) {
       traces.begin(`r${index}`, CALLER)
-      traces.note('request', { request_id: `r${index}`, status: 200 })
+      loggingTo(traces.note)('request', { request_id: `r${index}`, status: 200 })
     }
     expect(traces.take()).toHaveLength(2_000)
     expect(traces.take()).toEqual([])

@@ -9,6 +9,7 @@ import { InstanceWatch } from '../../../src/worker/metrics/instance-watch.ts'
 import { Metrics } from '../../../src/worker/metrics/metrics.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { runWebhooks } from '../../../src/worker/webhooks/run.ts'
+import { loggingTo } from '../../support/logging-to.ts'
 import { openSqlite, sharedStorage, type SqliteDatabase } from '../../support/sqlite-database.ts'
 
 /** Everything that is watched, as its receivers get it: each message with a signature that holds. */
@@ -216,7 +217,7 @@ describe('a round of the webhooks', () => {
     await round()
     seen.daemon = true
     expect(await round()).toEqual([])
-    metrics.counting(() => {})('settle_failed', { code: 'internal' })
+    loggingTo(metrics.count)('settle_failed', { code: 'internal' })
     expect(await round()).toEqual(failing)
   })
 
