@@ -67,13 +67,7 @@ export class App {
     const catchUp = () => events.catchUp()
     this.#metrics = new Metrics(catchUp)
     this.#traces = new Traces(deps.now, catchUp)
-    this.#history = new HistoryRecorder({
-      pause,
-      isKeyed: (name) => KEYED_ENDPOINTS.has(name),
-      store: async (counts) => {
-        await addCounts(this.#parts.storage.directory(), counts, deps.now())
-      },
-    })
+    this.#history = this.#openHistory(deps)
     const events = new EventLog({
       ...deps,
       pause,
@@ -124,6 +118,16 @@ export class App {
       telemetry: this.#telemetry,
       traces: this.#traces,
       openRequests: () => this.#cap.openRequests,
+    })
+  }
+
+  #openHistory({ now }: RuntimeDeps): HistoryRecorder {
+    return new HistoryRecorder({
+      pause,
+      isKeyed: (name) => KEYED_ENDPOINTS.has(name),
+      store: async (counts) => {
+        await addCounts(this.#parts.storage.directory(), counts, now())
+      },
     })
   }
 
