@@ -1,9 +1,9 @@
 import type { EventEmitter } from 'node:events'
-import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../protocol/boot.ts'
 import { startChild, type Child } from './child.ts'
 import { orFailure } from './first-message.ts'
+import { nodeProgram } from './node-program.ts'
 import type { Started } from './process-restarter.ts'
 
 const DAEMON = fileURLToPath(new URL('../../enclave/main.ts', import.meta.url))
@@ -19,8 +19,7 @@ export async function startDaemon(
 ): Promise<Started<DaemonReady>> {
   const child = await startChild({
     account: 'daemon',
-    file: execPath,
-    args: [DAEMON],
+    ...nodeProgram(DAEMON),
     logFile,
     stdin: 'ignore',
     extra: 'ipc',

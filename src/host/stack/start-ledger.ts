@@ -1,8 +1,8 @@
-import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { FromLedger, LedgerBoot } from '../../protocol/ledger-link.ts'
 import { startChild } from './child.ts'
 import { firstMessage } from './first-message.ts'
+import { nodeProgram } from './node-program.ts'
 import type { Started } from './process-restarter.ts'
 
 const LEDGER = fileURLToPath(new URL('../../ledger/main.ts', import.meta.url))
@@ -15,8 +15,7 @@ const LEDGER = fileURLToPath(new URL('../../ledger/main.ts', import.meta.url))
 export async function startLedger(boot: LedgerBoot, logFile: string): Promise<Started<number>> {
   const child = await startChild({
     account: 'worker',
-    file: execPath,
-    args: [LEDGER],
+    ...nodeProgram(LEDGER),
     logFile,
     stdin: 'ignore',
     extra: 'ipc',
