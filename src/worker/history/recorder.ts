@@ -49,6 +49,7 @@ export class HistoryRecorder {
     },
   }
 
+  /** Counts events, each in the minute in which it was logged. */
   readonly count: EventSink = (events) => {
     for (const { event, fields, at } of events) {
       this.#handlers[event]?.(fields, at - (at % MINUTE_MS))

@@ -118,6 +118,7 @@ export class Metrics {
     this.#faults.add({ part: 'settlement', failure })
   }
 
+  /** Counts events. */
   readonly count: EventSink = (events) => {
     for (const { event, fields } of events) this.#handlers[event]?.(fields)
   }
