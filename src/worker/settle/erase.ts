@@ -102,48 +102,80 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
 
 /**
  * Empties receipts whose bodies an earlier round overwrote, and overwrites the next ones at their own length, so that
- * none of their bytes stay in the file.
+ * none of their bytes stay in the file. They are found through the customer's ledger rows, in the order of these: the
+ * key of `receipts` begins with the receipt's id where the database was made by a release that has
+ * `sqlite-0000-receipts-by-id`.
+ * @returns whether receipts are left
  */
 async function eraseReceipts(db: Database, customerId: string, ledgerId: string): Promise<boolean> {
-  const some = (state: string) => sql`customer_id = ${customerId} AND receipt_id IN (
-    SELECT receipt_id FROM receipts WHERE customer_id = ${customerId} AND ${raw(state)}
-    ORDER BY receipt_id LIMIT ${RECEIPTS_OF_A_ROUND})`
-  await db.batch([emptyReceipts(customerId, ledgerId)])
-  const [sizes = []] = await db.batch([
-    sql`SELECT COUNT(*) AS count, COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts
-      WHERE ${some('body_state = 0')}`,
+  const overwritten = await nextRows(db, customerId)
+  if (overwritten === undefined) return false
+  await db.batch(emptyReceipts(overwritten, ledgerId))
+  const next = await nextRows(db, customerId)
+  if (next !== undefined) await overwriteReceipts(db, next)
+  return next !== undefined
+}
+
+/** Some of a customer's ledger rows, in the order of their numbers. */
+interface LedgerRows {
+  readonly customerId: string
+  /** The numbers from this one on, without it, up to the other one. */
+  readonly after: number
+  readonly through: number
+}
+
+/** The first rows whose receipts are not emptied yet. */
+async function nextRows(db: Database, customerId: string): Promise<LedgerRows | undefined> {
+  const after = sql`(SELECT emptied_through FROM erasures WHERE customer_id = ${customerId})`
+  const [rows = []] = await db.batch([
+    sql`SELECT ${after} AS emptied, MAX(seq) AS through FROM (SELECT seq FROM usage
+      WHERE customer_id = ${customerId} AND seq > ${after} ORDER BY seq LIMIT ${RECEIPTS_OF_A_ROUND}) AS following`,
   ])
-  const [size] = sizes
-  if (size === undefined || numberOf(size, 'count') === 0) return hasReceipts(db, customerId)
-  const longest = numberOf(size, 'longest')
+  const [row] = rows
+  if (row === undefined || row['through'] === null) return undefined
+  return { customerId, after: numberOf(row, 'emptied'), through: numberOf(row, 'through') }
+}
+
+/** SQL condition: that a row of the ledger is one of these. */
+function among({ customerId, after, through }: LedgerRows): Statement {
+  return sql`usage.customer_id = ${customerId} AND seq > ${int64(after)} AND seq <= ${int64(through)}`
+}
+
+/** SQL condition: that a receipt is of one of these rows. */
+function receiptOf(rows: LedgerRows): Statement {
+  return sql`receipts.customer_id = ${rows.customerId} AND receipts.receipt_id IN (
+    SELECT receipt_id FROM usage WHERE ${among(rows)})`
+}
+
+async function overwriteReceipts(db: Database, rows: LedgerRows): Promise<void> {
+  const stored = sql`${receiptOf(rows)} AND body_state = 0`
+  const [sizes = []] = await db.batch([
+    sql`SELECT COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts WHERE ${stored}`,
+  ])
+  const longest = sizes[0] === undefined ? 0 : numberOf(sizes[0], 'longest')
+  if (longest === 0) return
   await db.batch([
     sql`UPDATE receipts SET jws = SUBSTR(${'0'.repeat(longest)}, 1, LENGTH(jws)), body_state = 1
-      WHERE ${some('body_state = 0')} AND LENGTH(jws) <= ${int64(longest)}`,
+      WHERE ${stored} AND LENGTH(jws) <= ${int64(longest)}`,
   ])
-  return true
 }
 
 /**
- * Numbered rows without content stay, under the id of the ledger. Where rows are deleted, SQLite joins their pages and
- * copies the receipts of others, whose bytes a later erasure would not find.
+ * Rows without content stay, under the id of the ledger and named after the number of their ledger row. Where rows are
+ * deleted, SQLite joins their pages and copies the receipts of others, whose bytes a later erasure would not find.
  */
-function emptyReceipts(customerId: string, ledgerId: string): Statement {
-  return sql`UPDATE receipts SET customer_id = ${ledgerId}, receipt_id = emptied.number,
-      jws = NULL, body_state = 2, sha256 = '', kid = '', evidence_refs = '[]', model = '',
-      provider = '', prompt_tokens = 0, completion_tokens = 0, created_at = 0, expires_at = 0
-    FROM (
-      SELECT receipt_id AS former, CAST(ROW_NUMBER() OVER (ORDER BY receipt_id) + (
-          SELECT COUNT(*) FROM receipts WHERE customer_id = ${ledgerId}) AS TEXT) AS number
-      FROM receipts WHERE customer_id = ${customerId} AND body_state > 0
-      ORDER BY receipt_id LIMIT ${RECEIPTS_OF_A_ROUND}) AS emptied
-    WHERE receipts.customer_id = ${customerId} AND receipts.receipt_id = emptied.former`
-}
-
-async function hasReceipts(db: Database, customerId: string): Promise<boolean> {
-  const [rows = []] = await db.batch([
-    sql`SELECT receipt_id FROM receipts WHERE customer_id = ${customerId} LIMIT 1`,
-  ])
-  return rows.length > 0
+function emptyReceipts(rows: LedgerRows, ledgerId: string): readonly Statement[] {
+  const { customerId, through } = rows
+  return [
+    sql`UPDATE receipts SET customer_id = ${ledgerId}, receipt_id = emptied.number,
+        jws = NULL, body_state = 2, sha256 = '', kid = '', evidence_refs = '[]', model = '',
+        provider = '', prompt_tokens = 0, completion_tokens = 0, created_at = 0, expires_at = 0
+      FROM (SELECT receipt_id AS former, 'row-' || CAST(seq AS TEXT) AS number FROM usage
+        WHERE ${among(rows)}) AS emptied
+      WHERE receipts.customer_id = ${customerId} AND receipts.receipt_id = emptied.former AND body_state > 0`,
+    sql`UPDATE erasures SET emptied_through = ${int64(through)} WHERE customer_id = ${customerId}
+      AND NOT EXISTS (SELECT 1 FROM receipts WHERE ${receiptOf(rows)})`,
+  ]
 }
 
 /** Deletes totals of the ledger, which name keys. */
@@ -155,11 +187,13 @@ function deleteBlocks(customerId: string): Statement {
     RETURNING first_seq`
 }
 
-/** Moves ledger rows to the new id, without their key and receipt. */
+/** Moves ledger rows whose receipts are emptied to the new id, without their key and receipt. */
 function moveLedger(customerId: string, ledgerId: string): Statement {
   return sql`UPDATE usage SET customer_id = ${ledgerId}, key_prefix = '', receipt_id = NULL
     WHERE customer_id = ${customerId} AND seq IN (SELECT seq FROM usage
-      WHERE customer_id = ${customerId} ORDER BY seq LIMIT ${ROWS_OF_A_ROUND})
+      WHERE customer_id = ${customerId} AND seq <= (
+        SELECT emptied_through FROM erasures WHERE customer_id = ${customerId})
+      ORDER BY seq LIMIT ${ROWS_OF_A_ROUND})
     RETURNING id`
 }
 
@@ -174,7 +208,7 @@ function finish(
 ): readonly Statement[] {
   const own = sql`customer_id = ${customerId}`
   const done = sql`EXISTS (SELECT 1 FROM customers WHERE customers.customer_id = ${ledgerId})`
-  const left = ['usage', 'reservations', 'receipts'].map(
+  const left = ['usage', 'reservations'].map(
     (table) => sql`NOT EXISTS (SELECT 1 FROM ${raw(table)} WHERE ${own})`,
   )
   const allRead = sql`(SELECT COUNT(*) FROM quarantined_settlements WHERE ${own}) = ${raw(String(quarantined.length))}`

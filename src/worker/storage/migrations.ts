@@ -10,9 +10,11 @@ import { statements as operatorConsole } from './migrations/0008-console.ts'
 import { statements as journal } from './migrations/0009-journal.ts'
 import { statements as receiptHeads } from './migrations/0010-receipt-heads.ts'
 import { statements as usageBlocks } from './migrations/0011-usage-blocks.ts'
+import { statements as emptiedReceipts } from './migrations/0012-emptied-receipts.ts'
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 import { statements as postgresFlatFunctions } from './migrations/postgres-0002-flat-functions.ts'
 import { statements as postgresFewerUsageIndexes } from './migrations/postgres-0003-fewer-usage-indexes.ts'
+import { statements as sqliteReceiptsById } from './migrations/sqlite-0000-receipts-by-id.ts'
 import { statements as sqliteFewerUsageIndexes } from './migrations/sqlite-0001-fewer-usage-indexes.ts'
 
 /** Every step of the schema that all engines have, oldest first. */
@@ -28,10 +30,12 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0009-journal', statements: journal },
   { id: '0010-receipt-heads', statements: receiptHeads },
   { id: '0011-usage-blocks', statements: usageBlocks },
+  { id: '0012-emptied-receipts', statements: emptiedReceipts },
 ]
 
-/** The same for engines with SQLite, and then the steps that they alone have. */
+/** The same for engines with SQLite, and the steps that they alone have. */
 export const SQLITE_MIGRATIONS: readonly Migration[] = [
+  { id: 'sqlite-0000-receipts-by-id', statements: sqliteReceiptsById },
   ...MIGRATIONS,
   { id: 'sqlite-0001-fewer-usage-indexes', statements: sqliteFewerUsageIndexes },
 ]

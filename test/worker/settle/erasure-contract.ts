@@ -8,7 +8,7 @@ import { quarantine, settleQuarantined } from '../../../src/worker/settle/quaran
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database, Row } from '../../../src/worker/storage/database.ts'
 import { listCustomer } from '../../../src/worker/storage/directory.ts'
-import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { int64, raw, sql } from '../../../src/worker/storage/sql.ts'
 import { usageCsv } from '../../../src/worker/usage/export.ts'
 import { usageLedgerOf } from '../../../src/worker/usage/ledger.ts'
@@ -32,7 +32,7 @@ import {
 type Instances = (id: string) => readonly [Database, Database]
 
 /** Every table that the migrations make. */
-const TABLES = SQLITE_MIGRATIONS.flatMap(({ statements }) =>
+const TABLES = MIGRATIONS.flatMap(({ statements }) =>
   statements.flatMap((statement) => /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? []),
 )
 
@@ -122,8 +122,8 @@ export function describeErasure(instances: Instances) {
       )
       const empty = { jws: null, body_state: 2, sha256: '', kid: '', model: '', expires_at: 0 }
       expect(emptied).toEqual([
-        { receipt_id: '1', ...empty },
-        { receipt_id: '2', ...empty },
+        { receipt_id: 'row-1', ...empty },
+        { receipt_id: 'row-2', ...empty },
       ])
       const left0 = await left.batch(
         ['customers', 'api_keys', 'receipts', 'usage', 'credits', 'erasures', 'evidence'].map(
@@ -142,6 +142,46 @@ export function describeErasure(instances: Instances) {
       ).toEqual([])
       expect(await beginErasure(left, 'ledger-of-gone', 'fourth', NOW)).toBe(undefined)
     })
+  })
+
+  test('each receipt of an erased customer is emptied, of more ledger rows than a round takes, not all of which have one', async () => {
+    const [left, right] = instances('many')
+    const key = await addCustomer(left, { id: 'many', billing: 'postpaid' })
+    // The first of them have expired, and more than a round in a row have no receipt.
+    const receiptNo = (number: number) =>
+      number % 3 === 0 || (number > 40 && number < 280)
+        ? undefined
+        : receiptOf(`many-${number}`, { expiresAtMs: NOW + (number < 10 ? 1 : 1_000_000) })
+    const numbers = Array.from({ length: 320 }, (_, index) => index + 1)
+    await Promise.all(
+      numbers.map((number) => {
+        const receipt = receiptNo(number)
+        const more = receipt === undefined ? {} : { receipt }
+        return commitSettlement(left, settlementOf(key, `many-request-${number}`, more))
+      }),
+    )
+    await sweepAll(left, NOW + 1)
+    await beginErasure(right, 'many', 'ledger-of-many', NOW + 1)
+    await sweepAll(right, NOW + 1)
+    const receipts = await reader(left)(
+      sql`SELECT customer_id, receipt_id, jws, sha256 FROM receipts
+        WHERE customer_id LIKE '%many' OR receipt_id LIKE 'many-%'`,
+    )
+    const named = numbers.filter((number) => receiptNo(number) !== undefined)
+    expect(new Set(receipts.map((row) => row['receipt_id'])).size).toBe(named.length)
+    for (const row of receipts) {
+      expect(row).toEqual({
+        customer_id: 'ledger-of-many',
+        receipt_id: expect.stringMatching(/^row-\d+$/),
+        jws: null,
+        sha256: '',
+      })
+    }
+    expect(await readLedgerTotals(left, 'ledger-of-many')).toMatchObject({ rows: 320, open: 0 })
+    expect(
+      await reader(left)(sql`SELECT id FROM usage WHERE customer_id = 'many'
+        OR (customer_id = 'ledger-of-many' AND receipt_id IS NOT NULL)`),
+    ).toEqual([])
   })
 
   test('nothing in any table identifies an erased customer, whatever data it had', async () => {

@@ -5,6 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
+import type { Database } from '../../../src/worker/storage/database.ts'
+import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { addCustomer, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
 
@@ -86,6 +88,66 @@ test.each([300, 1_100, 7_000])(
       expect(await leftInFile()).toEqual(left)
       left.shift()
     }
+    db.connection.close()
+  },
+)
+
+/** The statements of a new database, and of one that an earlier release made. */
+const SCHEMAS = {
+  'receipt_id, customer_id': SQLITE_MIGRATIONS,
+  'customer_id, receipt_id': SQLITE_MIGRATIONS.filter(
+    ({ id }) => id !== 'sqlite-0000-receipts-by-id',
+  ),
+}
+
+test.each(Object.entries(SCHEMAS))(
+  'neither an erasure nor a sweep reads all receipts where their key is (%s)',
+  async (key, migrations) => {
+    const db = openSqlite(':memory:', { migrate: false })
+    for (const { statements } of migrations) {
+      for (const statement of statements) db.connection.exec(statement)
+    }
+    const columns = db.connection.prepare(
+      "SELECT name FROM pragma_index_info('sqlite_autoindex_receipts_1')",
+    )
+    expect(
+      columns
+        .all()
+        .map(({ name }) => name)
+        .join(', '),
+    ).toBe(key)
+    const plans: string[] = []
+    const watched: Database = {
+      batch: (statements) => {
+        for (const { sql, params } of statements) {
+          const plan = db.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...params)
+          plans.push(...plan.map(({ detail }) => String(detail)))
+        }
+        return db.batch(statements)
+      },
+    }
+    const customer = await addCustomer(db, { billing: 'postpaid' })
+    for (let i = 0; i < 5; i++) {
+      const receipt = receiptOf(`receipt-${i}`, { expiresAtMs: NOW + 1 + i })
+      await commitSettlement(db, settlementOf(customer, `request-${i}`, { receipt }))
+    }
+    await sweepAll(watched, NOW + 2)
+    await beginErasure(watched, customer.customerId, 'ledger', NOW + 2)
+    await sweepAll(watched, NOW + 2)
+    const emptied = db.connection.prepare(
+      "SELECT COUNT(*) AS count FROM receipts WHERE customer_id = 'ledger'",
+    )
+    expect(emptied.get()).toEqual({ count: 5 })
+    const ofReceipts = plans.filter((plan) => /\breceipts\b/.test(plan))
+    expect(ofReceipts).toContain(
+      `SEARCH receipts USING INDEX sqlite_autoindex_receipts_1 (${key.replace(', ', '=? AND ')}=?)`,
+    )
+    // The index of overwritten bodies has those of one round.
+    expect(
+      ofReceipts.filter((plan) => /^SCAN (?!receipts USING INDEX receipts_overwritten)/.test(plan)),
+    ).toEqual([])
+    // With the customer alone, a key that begins with the receipt's id finds nothing, and the other one finds all.
+    expect(ofReceipts.filter((plan) => plan.includes('(customer_id=?)'))).toEqual([])
     db.connection.close()
   },
 )

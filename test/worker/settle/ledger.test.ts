@@ -8,7 +8,7 @@ import {
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { migrate } from '../../../src/worker/storage/migrate.ts'
-import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { MIGRATIONS, SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import {
   addCustomer,
   askOf,
@@ -28,7 +28,7 @@ describeLedgerContract('SQLite in Node', async () => {
 
 test('a database of the first schema migrates with all that is in it', async () => {
   const db = openSqlite(':memory:', { migrate: false })
-  await migrate(db, SQLITE_MIGRATIONS.slice(0, 1))
+  await migrate(db, MIGRATIONS.slice(0, 1))
   const key = await addCustomer(db, { balance: 100n })
   db.connection
     .exec(`INSERT INTO usage (id, customer_id, seq, created_at, key_prefix, model, modality,

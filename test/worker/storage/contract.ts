@@ -98,7 +98,8 @@ export function describeStorageContract(
       const both = await Promise.all(
         [one, two, one, two].map((db) => db.batch([ids]).then(([rows]) => rows)),
       )
-      for (const rows of both) expect(rows).toEqual(migrations.map(({ id }) => ({ id })))
+      const all = migrations.map(({ id }) => ({ id })).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      for (const rows of both) expect(rows).toEqual(all)
       await one.batch([create])
       await two.batch([create])
     })

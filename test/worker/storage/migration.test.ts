@@ -7,10 +7,12 @@ import postgres from 'postgres'
 import { afterAll, describe, expect, test } from 'vitest'
 import { listKeysOf, updateKey } from '../../../src/worker/admin/keys.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
+import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
+import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database, Row } from '../../../src/worker/storage/database.ts'
 import { migrate } from '../../../src/worker/storage/migrate.ts'
-import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { MIGRATIONS, SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import { sqliteFiles } from '../../support/crash/ledger-access.ts'
 import { askOf, NOW, readLedgerTotals, rejectionOf, settlementOf } from '../../support/ledger.ts'
@@ -26,7 +28,7 @@ import { startWorkerd } from '../../support/workerd.ts'
 
 const WORKER = 'test/support/worker/storage-worker.ts'
 
-const [FIRST] = SQLITE_MIGRATIONS
+const [FIRST] = MIGRATIONS
 
 const customerRow = (id: string, billing: string, balance: number, reserved: number) =>
   `INSERT INTO customers (customer_id, name, plan, billing, balance_nano, reserved_nano,
@@ -289,6 +291,14 @@ describe.each(Object.entries(ENGINES))(
         await admit(db, askOf(presented, 'enough', { nano: 10n }))
         const [view] = (await listKeysOf(db, 'old', NOW)) ?? []
         expect(view).toMatchObject({ spent_eur: '0.00000005', reserved_eur: '0.00000001' })
+
+        // Its receipts are found and emptied, whichever key their table has.
+        await beginErasure(db, 'old', 'ledger-of-old', NOW)
+        await sweepAll(db, NOW)
+        const receipts = await rowsOf(db, "receipts WHERE customer_id <> ''", 'receipt_id')
+        expect(receipts).toMatchObject([
+          { customer_id: 'ledger-of-old', receipt_id: 'row-1', jws: null, body_state: 2 },
+        ])
       },
     )
   },

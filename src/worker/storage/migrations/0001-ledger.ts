@@ -80,7 +80,7 @@ const USAGE = `CREATE TABLE IF NOT EXISTS usage (
  * `body_state`: 0 stored, 1 overwritten, 2 cleared. SQLite stores 0 and 1 in no bytes at all, so the
  * overwritten row has the very length of the stored one and replaces it in place.
  */
-const RECEIPTS = `CREATE TABLE IF NOT EXISTS receipts (
+export const receiptsTable = (key: string): string => `CREATE TABLE IF NOT EXISTS receipts (
   customer_id TEXT NOT NULL,
   receipt_id TEXT NOT NULL,
   jws TEXT,
@@ -94,7 +94,7 @@ const RECEIPTS = `CREATE TABLE IF NOT EXISTS receipts (
   completion_tokens BIGINT NOT NULL CHECK (completion_tokens ${SAFE}),
   created_at BIGINT NOT NULL CHECK (created_at ${SAFE}),
   expires_at BIGINT NOT NULL CHECK (expires_at ${SAFE}),
-  PRIMARY KEY (customer_id, receipt_id)
+  PRIMARY KEY (${key})
 )`
 
 /** Shared by all receipts of a customer that name it; lives as long as the last of them. */
@@ -161,7 +161,7 @@ export const statements: readonly string[] = [
   CREDITS,
   RESERVATIONS,
   USAGE,
-  RECEIPTS,
+  receiptsTable('customer_id, receipt_id'),
   EVIDENCE,
   DIRECTORY_CUSTOMERS,
   SIGNING_KEYS,
