@@ -17,7 +17,8 @@ import { SourceBudget } from './http/source-budget.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
 import { addCounts } from './history/store.ts'
-import { HttpLink, type LinkCalls } from './link/http-link.ts'
+import { HttpLink } from './link/http-link.ts'
+import { HttpCalls, type LinkCalls } from './link/link-calls.ts'
 import { MessageBinding } from './link/message-binding.ts'
 import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
@@ -133,7 +134,7 @@ export class App {
 
   #linkCalls(): LinkCalls {
     const { LINK, LINK_ORIGIN, LINK_TAKES_MESSAGES } = this.#env
-    if (LINK_TAKES_MESSAGES !== true) return LINK
+    if (LINK_TAKES_MESSAGES !== true) return new HttpCalls(LINK)
     const ended = (count: number) => this.#log('link_messages_ended', { count })
     return new MessageBinding(LINK, this.#deps, ended, LINK_ORIGIN)
   }

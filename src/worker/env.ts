@@ -1,4 +1,4 @@
-import type { LinkBinding } from './link/http-link.ts'
+import type { LinkBinding } from './link/link-calls.ts'
 import type { StorageEnv } from './storage/open.ts'
 
 /**

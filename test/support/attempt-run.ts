@@ -1,3 +1,4 @@
+import { OwnSignal } from '../../src/worker/calls/own-signal.ts'
 import { ApiError } from '../../src/worker/http/errors.ts'
 import type { LogFields } from '../../src/worker/http/log.ts'
 import type { LinkUnavailable } from '../../src/worker/link/link.ts'
@@ -30,7 +31,7 @@ export interface Run {
   readonly model: string
   readonly failover?: readonly string[]
   readonly maxAttempts?: number
-  readonly budget?: AbortSignal
+  readonly budget?: OwnSignal
   readonly budgetMs?: number
   /** What ends the budget. */
   readonly cause?: 'time' | 'client'
@@ -121,8 +122,7 @@ function budgetOf(
   { budget, budgetMs = 180_000, cause = 'time' }: Omit<Run, 'model'>,
   now: () => number,
 ) {
-  const controller = new AbortController()
-  const signal = budget ?? controller.signal
+  const signal = budget ?? new OwnSignal()
   return {
     signal,
     get expired() {
@@ -130,7 +130,7 @@ function budgetOf(
     },
     left: () => Math.max(0, budgetMs - now()),
     check: () => {
-      if (now() >= budgetMs) controller.abort(new ApiError('upstream_timeout', 'out of time'))
+      if (now() >= budgetMs) signal.abort(new ApiError('upstream_timeout', 'out of time'))
     },
   }
 }

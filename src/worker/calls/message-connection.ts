@@ -9,6 +9,7 @@ import {
 } from '../../protocol/link-messages.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { momentEnds } from '../batching/moment.ts'
+import type { OwnSignal } from './own-signal.ts'
 import { LATE_MS, Outbox } from './outbox.ts'
 import { Watch } from './watch.ts'
 
@@ -64,7 +65,7 @@ interface Waiting {
   readonly bytes: number
   readonly since: number
   readonly resolve: (reply: Reply) => void
-  readonly reject: (error: Error) => void
+  readonly reject: (reason: unknown) => void
 }
 
 /**
@@ -135,7 +136,7 @@ export class MessageConnection {
    * Makes a call of the current request, which keeps the time.
    * @throws ConnectionEnded when that happens before the answer is there; the signal's reason when it aborts
    */
-  call({ head, body }: SmallCall, signal: AbortSignal | null | undefined): Promise<Reply> {
+  call({ head, body }: SmallCall, signal: OwnSignal | undefined): Promise<Reply> {
     if (this.#state === 'ended') return Promise.reject(new ConnectionEnded(false))
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     const id = this.#nextId()
@@ -145,7 +146,7 @@ export class MessageConnection {
     this.#waiting.add(id, { bytes, since: this.#host.now(), resolve, reject })
     this.#openBytes += bytes
     this.#push(message)
-    signal?.addEventListener('abort', () => this.#leave(id)?.reject(signal.reason))
+    signal?.onAbort(() => this.#leave(id)?.reject(signal.reason))
     return promise
   }
 

@@ -70,6 +70,8 @@ class StreamReply {
     }, FINAL_EVENT_TIMEOUT_MS)
   }
 
+  readonly #forgetBudget: () => void
+
   constructor(admitted: AdmittedChat) {
     const { context, clientSignal } = admitted
     this.#admitted = admitted
@@ -83,7 +85,7 @@ class StreamReply {
     const leave = () => this.#client.leave()
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
-    this.#budget.signal.addEventListener('abort', this.#watchClient, { once: true })
+    this.#forgetBudget = this.#budget.signal.onAbort(this.#watchClient)
   }
 
   /** The route that serves; before that, all routes that may. */
@@ -125,7 +127,7 @@ class StreamReply {
       this.#carried?.end()
       this.#budget.end()
       // The daemon may be found dead, and the client may leave, after the stream has ended.
-      this.#budget.signal.removeEventListener('abort', this.#watchClient)
+      this.#forgetBudget()
       if (this.#overdue !== undefined) clearInterval(this.#overdue)
     }
   }

@@ -1,5 +1,6 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import type { ChunkOrder, StreamRecord } from '../../protocol/stream-record.ts'
+import type { OwnSignal } from '../calls/own-signal.ts'
 import { LinkUnavailable, type Link } from '../link/link.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
@@ -24,7 +25,7 @@ export interface WrittenStreamDeps {
   readonly link: Pick<Link, 'endStream' | 'state'>
   readonly clock: AttemptClock
   /** The request's budget. */
-  readonly budget: AbortSignal
+  readonly budget: OwnSignal
   readonly last: LastEvents
 }
 
@@ -89,14 +90,14 @@ export class WrittenStream implements CommittedStream {
       else void this.#end().catch(() => clock.abort(daemonLost()))
     }
     if (budget.aborted) giveUp()
-    else budget.addEventListener('abort', giveUp, { once: true })
+    const forgetBudget = budget.onAbort(giveUp)
     const watch = setInterval(() => this.#watchDaemon(), this.#order.idle_ms)
     const taken = await client.take(this.#head, this.#body).then(
       () => true,
       () => false,
     )
     clearInterval(watch)
-    budget.removeEventListener('abort', giveUp)
+    forgetBudget()
     const aborted: unknown = clock.signal.aborted ? clock.signal.reason : undefined
     clock.abort(unavailable())
     const record = await this.#end().catch(() => undefined)

@@ -15,6 +15,7 @@ import { providerProofSchema, type ProviderProof } from '../../protocol/provider
 import { streamRecordSchema } from '../../protocol/stream-record.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
+import { OwnSignal } from '../calls/own-signal.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
 import {
   LINK_FAILURES,
@@ -29,16 +30,7 @@ import {
 import { batchedSigning } from './batched-signing.ts'
 import { DaemonState } from './daemon-state.ts'
 import type { LinkAnswer } from './link-answer.ts'
-
-/** What makes calls of the daemon. */
-export interface LinkCalls {
-  fetch(url: string, init?: RequestInit): Promise<LinkAnswer>
-}
-
-/** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
-export interface LinkBinding extends LinkCalls {
-  fetch(url: string, init?: RequestInit): Promise<Response>
-}
+import type { LinkCalls, LinkInit } from './link-calls.ts'
 
 /** For bindings that determine the destination themselves, this host name never leaves the worker. */
 const ORIGIN = 'https://enclave'
@@ -70,7 +62,7 @@ const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 
 interface LinkCall {
   readonly path: string
-  readonly init: RequestInit
+  readonly init: LinkInit
   readonly timeoutMs: number
 }
 
@@ -201,13 +193,13 @@ export class HttpLink implements Link {
     })
   }
 
-  async egress(provider: string, path: string, init: RequestInit): Promise<LinkAnswer> {
+  async egress(provider: string, path: string, init: LinkInit): Promise<LinkAnswer> {
     const url = `${this.#origin}${LINK_PATHS.egress}/${encodeURIComponent(provider)}${path}`
     try {
       return await this.#binding.fetch(url, init)
     } catch (cause) {
       // The signal's own reason: where a body is aborted with it, the runtime rejects with a copy of another class.
-      if (init.signal?.aborted) throw init.signal.reason
+      init.signal?.throwIfAborted()
       throw this.#failure('unreachable', cause)
     }
   }
@@ -226,7 +218,7 @@ export class HttpLink implements Link {
   async #json<T>(
     path: string,
     schema: z.ZodType<T>,
-    init: RequestInit = {},
+    init: LinkInit = {},
     timeoutMs = CALL_TIMEOUT_MS,
   ): Promise<T> {
     const { ok, body } = await this.#exchange(path, init, timeoutMs)
@@ -242,7 +234,7 @@ export class HttpLink implements Link {
     }
   }
 
-  #exchange(path: string, init: RequestInit = {}, timeoutMs = CALL_TIMEOUT_MS) {
+  #exchange(path: string, init: LinkInit = {}, timeoutMs = CALL_TIMEOUT_MS) {
     return this.#call({ path, init, timeoutMs }, async (response) => {
       const { ok, status } = response
       return { ok, status, body: await response.text() }
@@ -254,11 +246,11 @@ export class HttpLink implements Link {
     { path, init, timeoutMs }: LinkCall,
     read: (response: LinkAnswer) => Promise<Answer>,
   ): Promise<Answer> {
-    const controller = new AbortController()
-    const deadline = startDeadline(timeoutMs, this.#now, () => controller.abort())
+    const signal = new OwnSignal()
+    const passed = () => signal.abort(new Error('the daemon did not answer in time'))
+    const deadline = startDeadline(timeoutMs, this.#now, passed)
     let failure: LinkFailure = 'unreachable'
     try {
-      const { signal } = controller
       const response = await this.#binding.fetch(`${this.#origin}${path}`, { ...init, signal })
       failure = 'broken_off'
       return await read(response)

@@ -4,6 +4,7 @@ import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
 import type { LinkAnswer } from './link-answer.ts'
+import type { LinkInit } from './link-calls.ts'
 
 /** The worker's side of the link to the enclave daemon. Every call has a timeout of its own. */
 export interface Link {
@@ -40,7 +41,7 @@ export interface Link {
   /** The bytes of one piece of evidence; undefined: the daemon no longer holds it. */
   evidence(sha256: string): Promise<Bytes | undefined>
   /** A call through the daemon's pinned egress; resolves when the response headers have arrived. */
-  egress(provider: string, path: string, init: RequestInit): Promise<LinkAnswer>
+  egress(provider: string, path: string, init: LinkInit): Promise<LinkAnswer>
   /**
    * Ends a stream whose chunks the daemon writes, if it is still open, and returns what it is settled by. To be called
    * once for each stream.

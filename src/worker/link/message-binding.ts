@@ -9,8 +9,9 @@ import { EGRESS_CHUNKS_HEADER, EGRESS_ERROR_HEADER, LINK_PATHS } from '../../pro
 import { utf8 } from '../../protocol/bytes.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { KeptConnection } from '../calls/kept-connection.ts'
+import type { OwnSignal } from '../calls/own-signal.ts'
 import { ConnectionEnded, type Reply, type SmallCall } from '../calls/message-connection.ts'
-import type { LinkBinding, LinkCalls } from './http-link.ts'
+import { HttpCalls, type LinkBinding, type LinkCalls, type LinkInit } from './link-calls.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import { MessageAnswer } from './message-answer.ts'
 
@@ -22,7 +23,7 @@ const LARGE_MS = 60_000
  * while there is no such connection, over HTTP. The caller sees no difference: an answer, or a call that broke off.
  */
 export class MessageBinding implements LinkCalls {
-  readonly #binding: LinkBinding
+  readonly #http: HttpCalls
   readonly #host: BatchDeps
   readonly #origin: string
   readonly #kept: KeptConnection
@@ -36,17 +37,17 @@ export class MessageBinding implements LinkCalls {
     ended: (calls: number) => void,
     origin = 'https://enclave',
   ) {
-    this.#binding = binding
+    this.#http = new HttpCalls(binding)
     this.#host = host
     this.#origin = origin
     const url = `${origin}${LINK_PATHS.messages}`
     this.#kept = new KeptConnection({ binding, url }, host, ended)
   }
 
-  async fetch(url: string, init: RequestInit = {}): Promise<LinkAnswer> {
+  async fetch(url: string, init: LinkInit = {}): Promise<LinkAnswer> {
     const call = this.#smallCall(url, init)
     const connection = call && this.#kept.forCall(call)
-    if (call === undefined || connection === undefined) return this.#binding.fetch(url, init)
+    if (call === undefined || connection === undefined) return this.#http.fetch(url, init)
     const { signal } = init
     signal?.throwIfAborted()
     try {
@@ -54,12 +55,12 @@ export class MessageBinding implements LinkCalls {
     } catch (error) {
       if (!(error instanceof ConnectionEnded) || !mayRepeat(call, error)) throw error
       signal?.throwIfAborted()
-      return this.#binding.fetch(url, init)
+      return this.#http.fetch(url, init)
     }
   }
 
   /** The call as a message; undefined for one that is no small one, or whose answer may be none. */
-  #smallCall(url: string, { method, headers, body }: RequestInit): SmallCall | undefined {
+  #smallCall(url: string, { method, headers, body }: LinkInit): SmallCall | undefined {
     const path = url.slice(this.#origin.length)
     if (method !== 'POST' || !this.#hasSmallAnswer(path)) return undefined
     const named = plainHeaders(headers)
@@ -82,7 +83,7 @@ export class MessageBinding implements LinkCalls {
   #answerOf(
     { kind, head, body }: Reply,
     { head: { path } }: SmallCall,
-    signal: AbortSignal | null | undefined,
+    signal: OwnSignal | undefined,
   ): LinkAnswer | Promise<LinkAnswer> {
     const told: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.answer || kind === MESSAGE_KINDS.broken) {
@@ -94,8 +95,8 @@ export class MessageBinding implements LinkCalls {
   }
 
   /** @throws Error when the daemon does not have it any more, as where a call breaks off: that is no refusal of the call */
-  async #fetchWaiting(id: string, signal: AbortSignal | null | undefined): Promise<Response> {
-    const response = await this.#binding.fetch(`${this.#origin}${LINK_PATHS.waiting}/${id}`, {
+  async #fetchWaiting(id: string, signal: OwnSignal | undefined): Promise<Response> {
+    const response = await this.#http.fetch(`${this.#origin}${LINK_PATHS.waiting}/${id}`, {
       redirect: 'manual',
       ...(signal && { signal }),
     })

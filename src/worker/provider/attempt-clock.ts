@@ -1,36 +1,34 @@
 import { after, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import { OwnSignal } from '../calls/own-signal.ts'
 import { StageClock } from '../stream/stage-clock.ts'
 import { SilentFailure } from './failure.ts'
-
-/** What ends all attempts of a request: its budget, a client that left. */
-export interface RequestEnd {
-  readonly signal: Pick<AbortSignal, 'aborted' | 'reason'>
-  /** Returns a function that removes the listener. */
-  readonly onAbort: (listener: () => void) => () => void
-}
 
 /**
  * The timeouts of one attempt: at most one stage runs at a time, and its end aborts the attempt with a timeout. The end of
  * its request aborts it too, with its own reason.
  */
 export class AttemptClock {
-  readonly #controller = new AbortController()
+  /** Aborts the attempt; the reason is the error to throw. */
+  readonly signal = new OwnSignal()
   readonly #stages: StageClock
   readonly #after: After
   readonly #leaveRequest: () => void
 
-  /** @param callAfter measures the times */
-  constructor(request: RequestEnd, now: () => number, callAfter: After = after) {
+  /**
+   * @param request what ends all attempts of a request: its budget, a client that left
+   * @param callAfter measures the times
+   */
+  constructor(
+    request: { readonly signal: OwnSignal },
+    now: () => number,
+    callAfter: After = after,
+  ) {
     this.#after = callAfter
-    const abort = () => this.#controller.abort(request.signal.reason)
-    const onTimeout = () => this.#controller.abort(new SilentFailure({ kind: 'timeout' }))
+    const abort = () => this.signal.abort(request.signal.reason)
+    const onTimeout = () => this.signal.abort(new SilentFailure({ kind: 'timeout' }))
     this.#stages = new StageClock(now, onTimeout, callAfter)
     if (request.signal.aborted) abort()
-    this.#leaveRequest = request.onAbort(abort)
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
+    this.#leaveRequest = request.signal.onAbort(abort)
   }
 
   /** Ends the running stage and starts another of `ms` milliseconds; undefined: without a limit. */
@@ -62,6 +60,6 @@ export class AttemptClock {
   /** Aborts the attempt and releases its connection. */
   abort(reason: unknown): void {
     this.stop()
-    this.#controller.abort(reason)
+    this.signal.abort(reason)
   }
 }

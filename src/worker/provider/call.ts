@@ -90,7 +90,10 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const { provider } = call.route
   const pinned = provider.adapter !== 'none'
   const response: LinkAnswer = pinned
-    ? await call.link.egress(provider.name, call.path, requestInit(call))
+    ? await call.link.egress(provider.name, call.path, {
+        ...requestInit(call),
+        signal: call.clock.signal,
+      })
     : await callDirectly(call)
   // The daemon's headers are read only from the daemon: a provider that is called directly could forge them.
   const refusal = pinned ? response.headers.get(EGRESS_ERROR_HEADER) : null
@@ -125,7 +128,7 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
   return body
 }
 
-function requestInit(call: ProviderCall): RequestInit {
+function requestInit(call: ProviderCall): Omit<RequestInit, 'signal'> {
   const { constraints, ordered } = call
   const { adapter, apiKey } = call.route.provider
   const pinned = adapter !== 'none'
@@ -141,7 +144,6 @@ function requestInit(call: ProviderCall): RequestInit {
     },
     body: pinned ? withAhead(call.body, ordered?.ahead) : call.body,
     redirect: 'manual',
-    signal: call.clock.signal,
   }
 }
 
@@ -157,7 +159,8 @@ async function callDirectly(call: ProviderCall): Promise<Response> {
   const { baseUrl } = provider
   const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.probeConnect)
   try {
-    return await fetch(`${baseUrl}${call.path}`, requestInit(call))
+    const signal = call.clock.signal.ofPlatform()
+    return await fetch(`${baseUrl}${call.path}`, { ...requestInit(call), signal })
   } catch {
     throw lostConnection(call.clock, true)
   } finally {

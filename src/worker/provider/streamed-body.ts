@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { OwnSignal } from '../calls/own-signal.ts'
 import { createDigest } from '../stream/digest.ts'
 
 /** A request body that is sent as a stream, without a second copy of its bytes. */
@@ -13,13 +14,13 @@ export interface StreamedBody {
 const SLICE_BYTES = 256 * 1024
 
 /** Streams pieces one after the other until the signal aborts; `digest` then rejects with the abort's reason. */
-export function streamPieces(pieces: readonly Bytes[], signal: AbortSignal): StreamedBody {
+export function streamPieces(pieces: readonly Bytes[], signal: OwnSignal): StreamedBody {
   const length = pieces.reduce((total, piece) => total + piece.length, 0)
   const { readable, writable } = new FixedLengthStream(length)
   const writer: WritableStreamDefaultWriter<Uint8Array> = writable.getWriter()
   const stop = () => void writer.abort(signal.reason).catch(ignoreEnded)
   if (signal.aborted) stop()
-  else signal.addEventListener('abort', stop, { once: true })
+  else signal.onAbort(stop)
   const digest = send(pieces, writer)
   // If no one awaits the digest, the attempt has already failed for another reason.
   digest.catch(ignoreEnded)

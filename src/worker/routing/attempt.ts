@@ -1,3 +1,4 @@
+import type { OwnSignal } from '../calls/own-signal.ts'
 import type { Log } from '../http/log.ts'
 import { LinkUnavailable } from '../link/link.ts'
 import {
@@ -27,7 +28,7 @@ export interface AttemptDeps {
   readonly customerId: string
   readonly now: () => number
   /** Resolves after `ms` milliseconds; rejects with the signal's reason when the signal aborts first. */
-  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly pause: (ms: number, signal: OwnSignal) => Promise<void>
   /** Whether an attempt's duration is its time to the first delta, by which routes are compared. */
   readonly timesFirstDelta: boolean
   /** The client errors for the failures of this endpoint. */

@@ -10,6 +10,7 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
 import { KeptConnection } from '../calls/kept-connection.ts'
 import { ConnectionEnded, type Reply } from '../calls/message-connection.ts'
+import { OwnSignal } from '../calls/own-signal.ts'
 import { storageError } from './batch-outcome.ts'
 
 /** The pinned mTLS service that leads to the ledger process. */
@@ -28,7 +29,7 @@ export interface LedgerCallTerms {
   readonly timeoutMs: number
 }
 
-type Post = (path: string, body: string, signal: AbortSignal) => Promise<unknown>
+type Post = (path: string, body: string, signal: OwnSignal) => Promise<unknown>
 
 /** The binding determines the destination; this host name never leaves the worker. */
 const ORIGIN = 'https://ledger'
@@ -68,10 +69,11 @@ export class LedgerLink {
     { count, timeoutMs }: LedgerCallTerms,
     post: Post,
   ): Promise<readonly Outcome[]> {
-    const controller = new AbortController()
-    const deadline = startDeadline(timeoutMs, this.#host.now, () => controller.abort())
+    const signal = new OwnSignal()
+    const passed = () => signal.abort(new Error('the ledger process did not answer in time'))
+    const deadline = startDeadline(timeoutMs, this.#host.now, passed)
     try {
-      const outcomes = await post(path, body, controller.signal)
+      const outcomes = await post(path, body, signal)
       if (!Array.isArray(outcomes) || outcomes.length !== count) throw new Error('other outcomes')
       // The ledger is the same program, behind a pinned certificate.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -83,7 +85,7 @@ export class LedgerLink {
     }
   }
 
-  async #asMessage(path: string, body: string, signal: AbortSignal): Promise<unknown> {
+  async #asMessage(path: string, body: string, signal: OwnSignal): Promise<unknown> {
     const call = { head: { path, headers: {} }, body: utf8(body) }
     const isSmall = call.body.length <= MAX_MESSAGE_BODY_BYTES
     const connection = isSmall ? this.#kept.forCall(call) : undefined
@@ -98,19 +100,19 @@ export class LedgerLink {
     }
   }
 
-  #outcomesIn({ kind, head, body }: Reply, signal: AbortSignal): unknown {
+  #outcomesIn({ kind, head, body }: Reply, signal: OwnSignal): unknown {
     const told: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.waiting) {
       const path = `${LEDGER_PATHS.waiting}/${waitingHeadSchema.parse(told).waiting}`
-      return this.#fetch(path, { signal })
+      return this.#fetch(path, { signal: signal.ofPlatform() })
     }
     if (kind !== MESSAGE_KINDS.answer) throw new Error('no answer of a ledger')
     expectSuccess(answerHeadSchema.parse(told).status)
     return JSON.parse(decoder.decode(body))
   }
 
-  #overHttp(path: string, body: string, signal: AbortSignal): Promise<unknown> {
-    return this.#fetch(path, { method: 'POST', body, signal })
+  #overHttp(path: string, body: string, signal: OwnSignal): Promise<unknown> {
+    return this.#fetch(path, { method: 'POST', body, signal: signal.ofPlatform() })
   }
 
   async #fetch(path: string, init: RequestInit): Promise<unknown> {

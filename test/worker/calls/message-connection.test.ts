@@ -7,6 +7,7 @@ import {
   type LinkMessage,
 } from '../../../src/protocol/link-messages.ts'
 import { MessageConnection, type Reply } from '../../../src/worker/calls/message-connection.ts'
+import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { FakeSocket, settled } from './fake-socket.ts'
 
 const HEAD = { path: '/v1/sign', headers: {} }
@@ -46,7 +47,7 @@ function set(now?: () => number) {
     opening.resolve(socket)
     await settled()
   }
-  const call = (text?: string, signal?: AbortSignal) => connection.call(callOf(text), signal)
+  const call = (text?: string, signal?: OwnSignal) => connection.call(callOf(text), signal)
   return { connection, socket, opening, run, open, call, clock, kept, ended }
 }
 
@@ -90,11 +91,11 @@ describe('a connection for messages', () => {
   it('ignores a second answer, one to nobody, and one to a call that was given up', async () => {
     const { connection, socket, open, call } = set()
     await open()
-    const controller = new AbortController()
-    const left = call('left', controller.signal)
+    const signal = new OwnSignal()
+    const left = call('left', signal)
     const calls = [call('a'), call('b')]
     await settled()
-    controller.abort(new Error('the client left'))
+    signal.abort(new Error('the client left'))
     await expect(left).rejects.toThrow('the client left')
     socket.reply(answer(2, 'first'), answer(2, 'again'), answer(1, 'late'), answer(99, 'nobody'))
     socket.reply(answer(3, 'other'))
@@ -123,10 +124,10 @@ describe('a connection for messages', () => {
   it('does not send a call that is given up before its turn', async () => {
     const { socket, open, call } = set()
     await open()
-    const controller = new AbortController()
-    const left = call('left', controller.signal)
+    const signal = new OwnSignal()
+    const left = call('left', signal)
     void call('other')
-    controller.abort(new Error('the client left'))
+    signal.abort(new Error('the client left'))
     await expect(left).rejects.toThrow('the client left')
     await settled()
     expect(kindsOf(socket)).toEqual([

@@ -112,7 +112,7 @@ async function committedStream(
     start: (controller) => {
       for (const event of events) controller.enqueue(utf8(event))
       if (rest === 'ends') controller.close()
-      clock.signal.addEventListener('abort', () => controller.error(clock.signal.reason))
+      clock.signal.onAbort(() => controller.error(clock.signal.reason))
     },
     // After what was read.
     pull: (controller) => {

@@ -4,6 +4,7 @@ import type { ChunkOrder, StreamRecord } from '../../../src/protocol/stream-reco
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
 import { WrittenStream } from '../../../src/worker/completion/written-stream.ts'
+import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import type { After } from '../../../src/worker/batching/deadline-timer.ts'
 import { LinkUnavailable, type Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
@@ -78,7 +79,7 @@ function open(body: Body, { daemon, idleMs = 60_000, after }: Given) {
   )
   const clock = new AttemptClock(new Budget(Date.now), Date.now, after)
   const last = chatFormat(false).lastEvents(OPTIONS)
-  const budget = new AbortController().signal
+  const budget = new OwnSignal()
   const deps = { link: daemon, clock, budget, last }
   return { clock, stream: new WrittenStream({ ...ORDER, idle_ms: idleMs }, bytes, deps) }
 }
@@ -87,7 +88,7 @@ function open(body: Body, { daemon, idleMs = 60_000, after }: Given) {
 async function endOf(body: Body, given: Given) {
   const { clock, stream } = open(body, given)
   await stream.reachCommit()
-  const client = clientUntil(clock.signal)
+  const client = clientUntil(clock.signal.ofPlatform())
   const { carried = carriedCall() } = given
   return (await stream.relayTo(client, new AbortController().signal, carried)).end
 }
@@ -138,7 +139,7 @@ it('a stream that breaks before its first event fails for the loss of the daemon
   const broken = new ReadableStream<Uint8Array>({ pull: REST.breaks }, { highWaterMark: 0 })
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
   const last = chatFormat(false).lastEvents(OPTIONS)
-  const deps = { link: silent, clock, budget: new AbortController().signal, last }
+  const deps = { link: silent, clock, budget: new OwnSignal(), last }
   const stream = new WrittenStream(ORDER, broken, deps)
   await expect(stream.reachCommit()).rejects.toThrow(
     new LinkUnavailable('the enclave daemon cannot say how a stream ended'),

@@ -268,7 +268,7 @@ describe('the link', () => {
     const link = new HttpLink(
       {
         fetch: async (_url, init) => {
-          init?.signal?.addEventListener('abort', () => aborted.push(true))
+          init?.signal?.onAbort(() => aborted.push(true))
           return Response.json(STATE)
         },
       },

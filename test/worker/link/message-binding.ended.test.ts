@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConnectionEnded } from '../../../src/worker/calls/message-connection.ts'
+import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { MESSAGE_KINDS } from '../../../src/protocol/link-messages.ts'
 import { settled } from '../calls/fake-socket.ts'
 import { answer, CHAT, post, set, SIGN } from './message-daemon.ts'
@@ -8,8 +9,9 @@ describe('the link with messages, when their connection ends', () => {
   it('asks once more over HTTP for what may be asked twice', async () => {
     const { messages, overHttp, inits, open } = set()
     const socket = await open()
-    const { signal } = new AbortController()
-    const init = post({ body: 'receipts', headers: { 'content-type': 'a/b' }, signal })
+    const signal = new OwnSignal()
+    const sent = { body: 'receipts', headers: { 'content-type': 'a/b' } }
+    const init = post({ ...sent, signal })
     const calls = Promise.allSettled([messages.fetch(SIGN, init), messages.fetch(CHAT, post())])
     await settled()
     expect(socket.sent).toHaveLength(2)
@@ -17,7 +19,10 @@ describe('the link with messages, when their connection ends', () => {
     const [signed, called] = await calls
     expect(signed.status === 'fulfilled' && (await signed.value.text())).toBe('/v1/sign')
     expect(called).toEqual({ status: 'rejected', reason: new ConnectionEnded(true) })
-    expect([overHttp, inits.at(-1)]).toEqual([['/v1/sign'], init])
+    expect([overHttp, inits.at(-1)]).toEqual([
+      ['/v1/sign'],
+      { method: 'POST', ...sent, signal: signal.ofPlatform() },
+    ])
   })
 
   it('makes over HTTP what it has not sent, for whomever that is', async () => {
@@ -43,11 +48,11 @@ describe('the link with messages, when their connection ends', () => {
   it('asks nothing more for whom has left or has no time left', async () => {
     const { messages, overHttp, open } = set()
     const socket = await open()
-    const controller = new AbortController()
-    const signed = messages.fetch(SIGN, post({ signal: controller.signal }))
+    const signal = new OwnSignal()
+    const signed = messages.fetch(SIGN, post({ signal }))
     await settled()
     socket.tell('close')
-    controller.abort(new Error('too late'))
+    signal.abort(new Error('too late'))
     await expect(signed).rejects.toThrow('too late')
     expect(overHttp).toEqual([])
   })
@@ -69,10 +74,10 @@ describe('the link with messages, when their connection ends', () => {
   it('never sends a call that was given up before it left', async () => {
     const { messages, overHttp, open } = set()
     const socket = await open()
-    const controller = new AbortController()
-    const called = messages.fetch(CHAT, post({ signal: controller.signal }))
+    const signal = new OwnSignal()
+    const called = messages.fetch(CHAT, post({ signal }))
     const other = messages.fetch(CHAT, post({ body: 'other' }))
-    controller.abort(new Error('the client left'))
+    signal.abort(new Error('the client left'))
     await expect(called).rejects.toThrow('the client left')
     await settled()
     expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([

@@ -4,6 +4,7 @@ import {
   MESSAGE_KINDS,
   SMALL_BODY_BYTES,
 } from '../../../src/protocol/link-messages.ts'
+import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import type { MessageBinding } from '../../../src/worker/link/message-binding.ts'
 import { settled, type FakeSocket } from '../calls/fake-socket.ts'
 import { answer, BROKEN, CHAT, ORIGIN, post, set, SIGN } from './message-daemon.ts'
@@ -64,13 +65,13 @@ describe('the link with messages', () => {
   it('fetches an answer that waits, and calls that path over HTTP for a minute', async () => {
     const { messages, overHttp, inits, clock, open } = set()
     const socket = await open()
-    const { signal } = new AbortController()
+    const signal = new OwnSignal()
     const call = messages.fetch(CHAT, post({ signal }))
     await settled()
     const head = JSON.stringify({ waiting: 'thread-1' })
     socket.reply({ kind: MESSAGE_KINDS.waiting, id: 1, head, body: new Uint8Array(0) })
     expect(await (await call).text()).toBe('/v1/waiting/thread-1')
-    expect(inits.at(-1)).toEqual({ redirect: 'manual', signal })
+    expect(inits.at(-1)).toEqual({ redirect: 'manual', signal: signal.ofPlatform() })
     await messages.fetch(CHAT, post())
     expect(overHttp).toEqual(['/v1/waiting/thread-1', '/v1/egress/nova/chat'])
     clock.now += 60_001
@@ -106,17 +107,18 @@ describe('the link with messages', () => {
   it('tells the daemon of a call that is given up, and ignores its answer', async () => {
     const { messages, open } = set()
     const socket = await open()
-    const controller = new AbortController()
-    const call = messages.fetch(CHAT, post({ signal: controller.signal }))
+    const signal = new OwnSignal()
+    const call = messages.fetch(CHAT, post({ signal }))
     const other = messages.fetch(CHAT, post())
     await settled()
-    controller.abort(new Error('the client left'))
+    signal.abort(new Error('the client left'))
     await expect(call).rejects.toThrow('the client left')
     await settled()
     expect(socket.sent.at(-1)).toMatchObject({ kind: MESSAGE_KINDS.leave, id: 1, head: '' })
     socket.reply(answer(1, 'late'), answer(2, 'other'), answer(99, 'nobody'))
     expect(await (await other).text()).toBe('other')
-    const aborted = AbortSignal.abort(new Error('too late'))
+    const aborted = new OwnSignal()
+    aborted.abort(new Error('too late'))
     await expect(messages.fetch(CHAT, post({ signal: aborted }))).rejects.toThrow('too late')
     expect(socket.sent).toHaveLength(3)
   })
@@ -124,12 +126,12 @@ describe('the link with messages', () => {
   it('does not tell it of a call that is answered', async () => {
     const { messages, open } = set()
     const socket = await open()
-    const controller = new AbortController()
-    const call = messages.fetch(CHAT, post({ signal: controller.signal }))
+    const signal = new OwnSignal()
+    const call = messages.fetch(CHAT, post({ signal }))
     await settled()
     socket.reply(answer(1))
     await call
-    controller.abort()
+    signal.abort(new Error('late'))
     await settled()
     expect(socket.sent).toHaveLength(1)
   })

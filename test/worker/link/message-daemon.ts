@@ -1,4 +1,5 @@
 import { MESSAGE_KINDS, type LinkMessage } from '../../../src/protocol/link-messages.ts'
+import type { LinkInit } from '../../../src/worker/link/link-calls.ts'
 import { MessageBinding } from '../../../src/worker/link/message-binding.ts'
 import { FakeSocket, settled } from '../calls/fake-socket.ts'
 
@@ -7,7 +8,7 @@ import { FakeSocket, settled } from '../calls/fake-socket.ts'
 export const ORIGIN = 'https://enclave'
 export const SIGN = `${ORIGIN}/v1/sign`
 export const CHAT = `${ORIGIN}/v1/egress/nova/chat`
-export const post = (more: RequestInit = {}): RequestInit => ({
+export const post = (more: LinkInit = {}): LinkInit => ({
   method: 'POST',
   body: '{}',
   ...more,

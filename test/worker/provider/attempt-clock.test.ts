@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { watchConnect } from '../../../src/worker/provider/connect-watch.ts'
 import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
@@ -11,7 +12,7 @@ function clockUnder(outer = new Budget(() => Date.now())) {
   return { outer, clock: new AttemptClock(outer, () => Date.now()) }
 }
 
-function kindOf(signal: AbortSignal): string | undefined {
+function kindOf(signal: OwnSignal): string | undefined {
   return signal.reason instanceof AttemptFailure ? signal.reason.failure.kind : undefined
 }
 

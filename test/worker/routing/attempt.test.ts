@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 import { SilentFailure, type Failure } from '../../../src/worker/provider/failure.ts'
@@ -329,18 +330,17 @@ describe('attempting routes', () => {
   })
 
   it('throws the reason of the budget once it is used up, before another route is asked', async () => {
-    const budget = new AbortController()
+    const budget = new OwnSignal()
     budget.abort(new ApiError('upstream_timeout', 'out of time'))
-    const { outcome, tried } = await run({}, { model: 'glm', budget: budget.signal })
+    const { outcome, tried } = await run({}, { model: 'glm', budget })
     expect(tried).toEqual([])
     expect(refusal(outcome)).toEqual({ code: 'upstream_timeout', message: 'out of time' })
   })
 
   it('lets what is no failure of a route through', async () => {
-    const { outcome } = await run(
-      {},
-      { model: 'glm', budget: AbortSignal.abort(new TypeError('a fault of our own')) },
-    )
+    const budget = new OwnSignal()
+    budget.abort(new TypeError('a fault of our own'))
+    const { outcome } = await run({}, { model: 'glm', budget })
     expect(outcome).toBeInstanceOf(TypeError)
   })
 

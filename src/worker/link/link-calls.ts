@@ -1,0 +1,31 @@
+import type { OwnSignal } from '../calls/own-signal.ts'
+import type { LinkAnswer } from './link-answer.ts'
+
+/** A call of the daemon: that of `fetch`, but for its signal. */
+export type LinkInit = Omit<RequestInit, 'signal'> & { readonly signal?: OwnSignal }
+
+/** What makes calls of the daemon. */
+export interface LinkCalls {
+  fetch(url: string, init?: LinkInit): Promise<LinkAnswer>
+}
+
+/** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
+export interface LinkBinding {
+  fetch(url: string, init?: RequestInit): Promise<Response>
+}
+
+/** Calls over HTTP. */
+export class HttpCalls implements LinkCalls {
+  readonly #binding: LinkBinding
+
+  constructor(binding: LinkBinding) {
+    this.#binding = binding
+  }
+
+  fetch(url: string, { signal, ...init }: LinkInit = {}): Promise<Response> {
+    return this.#binding.fetch(
+      url,
+      signal === undefined ? init : { ...init, signal: signal.ofPlatform() },
+    )
+  }
+}
