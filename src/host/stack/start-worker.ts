@@ -5,6 +5,7 @@ import { startChild } from './child.ts'
 import { orFailure } from './first-message.ts'
 import type { Started } from './process-restarter.ts'
 import { WORKERD } from './workerd-config.ts'
+import { workerdEnvironment } from './workerd-environment.ts'
 
 /** The ports the worker listens on. */
 export interface WorkerPorts {
@@ -36,6 +37,7 @@ export async function startWorker(
     file: WORKERD,
     args: ['serve', '--binary', '-', '--control-fd=3'],
     logFile,
+    environment: workerdEnvironment(process.env['GLIBC_TUNABLES']),
     stdin: 'pipe',
     extra: 'pipe',
   })
