@@ -6,6 +6,7 @@
  * @param given the tunables that the operator has set, which come last and so count
  */
 export function workerdEnvironment(given: string | undefined): Readonly<Record<string, string>> {
-  const tunables = ['glibc.pthread.rseq=0', ...(given === undefined ? [] : [given])]
+  // glibc refuses the whole text for an empty part of it.
+  const tunables = ['glibc.pthread.rseq=0', given ?? ''].filter((text) => text !== '')
   return { GLIBC_TUNABLES: tunables.join(':') }
 }

@@ -35,8 +35,9 @@ export class OwnSignal {
     if (this.#end !== undefined) return
     this.#end = { reason }
     this.#controller?.abort(reason)
-    for (const listener of this.#listeners) listener()
+    const listeners = [...this.#listeners]
     this.#listeners.clear()
+    for (const listener of listeners) listener()
   }
 
   /** The same as a signal of the platform, for what takes no other. */

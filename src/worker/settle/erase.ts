@@ -150,10 +150,11 @@ function receiptOf(rows: LedgerRows): Statement {
 async function overwriteReceipts(db: Database, rows: LedgerRows): Promise<void> {
   const stored = sql`${receiptOf(rows)} AND body_state = 0`
   const [sizes = []] = await db.batch([
-    sql`SELECT COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts WHERE ${stored}`,
+    sql`SELECT COUNT(*) AS count, COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts WHERE ${stored}`,
   ])
-  const longest = sizes[0] === undefined ? 0 : numberOf(sizes[0], 'longest')
-  if (longest === 0) return
+  const [size] = sizes
+  if (size === undefined || numberOf(size, 'count') === 0) return
+  const longest = numberOf(size, 'longest')
   await db.batch([
     sql`UPDATE receipts SET jws = SUBSTR(${'0'.repeat(longest)}, 1, LENGTH(jws)), body_state = 1
       WHERE ${stored} AND LENGTH(jws) <= ${int64(longest)}`,

@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { workerdEnvironment } from '../../../src/host/stack/workerd-environment.ts'
 
 test('workerd is started with restartable sequences free for its allocator', () => {
-  expect(workerdEnvironment(undefined)).toEqual({ GLIBC_TUNABLES: 'glibc.pthread.rseq=0' })
+  for (const given of [undefined, '']) {
+    expect(workerdEnvironment(given)).toEqual({ GLIBC_TUNABLES: 'glibc.pthread.rseq=0' })
+  }
 })
 
 test('what the operator has set comes last, so that it counts', () => {

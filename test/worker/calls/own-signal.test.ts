@@ -5,7 +5,10 @@ describe('a signal of the router’s own', () => {
   it('tells its listeners once, after it is aborted, and not those that were removed', () => {
     const signal = new OwnSignal()
     const heard: unknown[] = []
-    signal.onAbort(() => heard.push([signal.aborted, signal.reason]))
+    signal.onAbort(() => {
+      heard.push([signal.aborted, signal.reason])
+      signal.onAbort(() => heard.push('added meanwhile'))
+    })
     const forget = signal.onAbort(() => heard.push('removed'))
     forget()
     signal.throwIfAborted()

@@ -153,13 +153,12 @@ export function describeErasure(instances: Instances) {
         ? undefined
         : receiptOf(`many-${number}`, { expiresAtMs: NOW + (number < 10 ? 1 : 1_000_000) })
     const numbers = Array.from({ length: 320 }, (_, index) => index + 1)
-    await Promise.all(
-      numbers.map((number) => {
-        const receipt = receiptNo(number)
-        const more = receipt === undefined ? {} : { receipt }
-        return commitSettlement(left, settlementOf(key, `many-request-${number}`, more))
-      }),
-    )
+    // One after another, so that the ledger has them in this order.
+    for (const number of numbers) {
+      const receipt = receiptNo(number)
+      const more = receipt === undefined ? {} : { receipt }
+      await commitSettlement(left, settlementOf(key, `many-request-${number}`, more))
+    }
     await sweepAll(left, NOW + 1)
     await beginErasure(right, 'many', 'ledger-of-many', NOW + 1)
     await sweepAll(right, NOW + 1)

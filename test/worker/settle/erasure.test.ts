@@ -6,6 +6,7 @@ import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
+import type { Migration } from '../../../src/worker/storage/migrate.ts'
 import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { addCustomer, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
@@ -51,11 +52,32 @@ test.each([300, 3_000, 40_000])(
   },
 )
 
-test.each([300, 1_100, 7_000])(
-  'of the bodies of customers that are erased one after another, about %i bytes each, nothing is left either',
-  async (length) => {
-    const path = join(directory, `erased-${length}.sqlite`)
-    const db = openSqlite(path)
+/** The statements of a new database, and of one that an earlier release made. */
+const SCHEMAS = {
+  'receipt_id, customer_id': SQLITE_MIGRATIONS,
+  'customer_id, receipt_id': SQLITE_MIGRATIONS.filter(
+    ({ id }) => id !== 'sqlite-0000-receipts-by-id',
+  ),
+}
+
+/** A database with the schema of one of them. */
+function openWith(migrations: readonly Migration[], path?: string) {
+  const db = openSqlite(path, { migrate: false })
+  for (const { statements } of migrations) {
+    for (const statement of statements) db.connection.exec(statement)
+  }
+  return db
+}
+
+test.each(
+  [300, 1_100, 7_000].flatMap((length) =>
+    Object.entries(SCHEMAS).map(([key, migrations]) => ({ length, key, migrations })),
+  ),
+)(
+  'of the bodies of customers that are erased one after another, about $length bytes each, nothing is left either, where their key is ($key)',
+  async ({ length, key: begin, migrations }) => {
+    const path = join(directory, `erased-${length}-${begin}.sqlite`)
+    const db = openWith(migrations, path)
     db.connection.exec('PRAGMA secure_delete = OFF')
     const names = ['one', 'two', 'three', 'four']
     const numbers = Array.from({ length: 24 }, (_, i) => i)
@@ -92,21 +114,10 @@ test.each([300, 1_100, 7_000])(
   },
 )
 
-/** The statements of a new database, and of one that an earlier release made. */
-const SCHEMAS = {
-  'receipt_id, customer_id': SQLITE_MIGRATIONS,
-  'customer_id, receipt_id': SQLITE_MIGRATIONS.filter(
-    ({ id }) => id !== 'sqlite-0000-receipts-by-id',
-  ),
-}
-
 test.each(Object.entries(SCHEMAS))(
   'neither an erasure nor a sweep reads all receipts where their key is (%s)',
   async (key, migrations) => {
-    const db = openSqlite(':memory:', { migrate: false })
-    for (const { statements } of migrations) {
-      for (const statement of statements) db.connection.exec(statement)
-    }
+    const db = openWith(migrations)
     const columns = db.connection.prepare(
       "SELECT name FROM pragma_index_info('sqlite_autoindex_receipts_1')",
     )
@@ -117,11 +128,16 @@ test.each(Object.entries(SCHEMAS))(
         .join(', '),
     ).toBe(key)
     const plans: string[] = []
+    // The index of overwritten bodies has those of one round of the sweep, which clears them.
+    const clears = (sql: string, plan: string) =>
+      sql.startsWith('UPDATE receipts SET jws = NULL, body_state = 2\n') &&
+      plan === 'SCAN receipts USING INDEX receipts_overwritten'
     const watched: Database = {
       batch: (statements) => {
         for (const { sql, params } of statements) {
-          const plan = db.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...params)
-          plans.push(...plan.map(({ detail }) => String(detail)))
+          const rows = db.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...params)
+          const details = rows.map(({ detail }) => String(detail))
+          plans.push(...details.filter((plan) => !clears(sql, plan)))
         }
         return db.batch(statements)
       },
@@ -138,15 +154,13 @@ test.each(Object.entries(SCHEMAS))(
       "SELECT COUNT(*) AS count FROM receipts WHERE customer_id = 'ledger'",
     )
     expect(emptied.get()).toEqual({ count: 5 })
-    const ofReceipts = plans.filter((plan) => /\breceipts\b/.test(plan))
-    expect(ofReceipts).toContain(
+    const ofRows = plans.filter((plan) => /\b(receipts|usage)\b/.test(plan))
+    expect(ofRows).toContain(
       `SEARCH receipts USING INDEX sqlite_autoindex_receipts_1 (${key.replace(', ', '=? AND ')}=?)`,
     )
-    // The index of overwritten bodies has those of one round.
-    expect(
-      ofReceipts.filter((plan) => /^SCAN (?!receipts USING INDEX receipts_overwritten)/.test(plan)),
-    ).toEqual([])
+    expect(ofRows.filter((plan) => plan.startsWith('SCAN '))).toEqual([])
     // With the customer alone, a key that begins with the receipt's id finds nothing, and the other one finds all.
+    const ofReceipts = ofRows.filter((plan) => plan.startsWith('SEARCH receipts '))
     expect(ofReceipts.filter((plan) => plan.includes('(customer_id=?)'))).toEqual([])
     db.connection.close()
   },
