@@ -90,10 +90,7 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const { provider } = call.route
   const pinned = provider.adapter !== 'none'
   const response: LinkAnswer = pinned
-    ? await call.link.egress(provider.name, call.path, {
-        ...requestInit(call),
-        signal: call.clock.signal,
-      })
+    ? await call.link.egress(provider.name, call.path, requestInit(call, call.clock.signal))
     : await callDirectly(call)
   // The daemon's headers are read only from the daemon: a provider that is called directly could forge them.
   const refusal = pinned ? response.headers.get(EGRESS_ERROR_HEADER) : null
@@ -128,7 +125,8 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
   return body
 }
 
-function requestInit(call: ProviderCall): Omit<RequestInit, 'signal'> {
+/** @param signal the one of the attempt, in the form that the call takes */
+function requestInit<Signal>(call: ProviderCall, signal: Signal) {
   const { constraints, ordered } = call
   const { adapter, apiKey } = call.route.provider
   const pinned = adapter !== 'none'
@@ -143,7 +141,8 @@ function requestInit(call: ProviderCall): Omit<RequestInit, 'signal'> {
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     },
     body: pinned ? withAhead(call.body, ordered?.ahead) : call.body,
-    redirect: 'manual',
+    redirect: 'manual' as const,
+    signal,
   }
 }
 
@@ -159,8 +158,8 @@ async function callDirectly(call: ProviderCall): Promise<Response> {
   const { baseUrl } = provider
   const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.probeConnect)
   try {
-    const signal = call.clock.signal.ofPlatform()
-    return await fetch(`${baseUrl}${call.path}`, { ...requestInit(call), signal })
+    const init = requestInit(call, call.clock.signal.ofPlatform())
+    return await fetch(`${baseUrl}${call.path}`, init)
   } catch {
     throw lostConnection(call.clock, true)
   } finally {

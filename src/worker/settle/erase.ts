@@ -1,6 +1,7 @@
 import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
+import { overwriteBodies } from './overwrite.ts'
 import { withoutCustomer } from './quarantine.ts'
 import { lockCustomer } from './settle-sql.ts'
 
@@ -112,7 +113,7 @@ async function eraseReceipts(db: Database, customerId: string, ledgerId: string)
   if (overwritten === undefined) return false
   await db.batch(emptyReceipts(overwritten, ledgerId))
   const next = await nextRows(db, customerId)
-  if (next !== undefined) await overwriteReceipts(db, next)
+  if (next !== undefined) await overwriteBodies(db, receiptOf(next))
   return next !== undefined
 }
 
@@ -145,20 +146,6 @@ function among({ customerId, after, through }: LedgerRows): Statement {
 function receiptOf(rows: LedgerRows): Statement {
   return sql`receipts.customer_id = ${rows.customerId} AND receipts.receipt_id IN (
     SELECT receipt_id FROM usage WHERE ${among(rows)})`
-}
-
-async function overwriteReceipts(db: Database, rows: LedgerRows): Promise<void> {
-  const stored = sql`${receiptOf(rows)} AND body_state = 0`
-  const [sizes = []] = await db.batch([
-    sql`SELECT COUNT(*) AS count, COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts WHERE ${stored}`,
-  ])
-  const [size] = sizes
-  if (size === undefined || numberOf(size, 'count') === 0) return
-  const longest = numberOf(size, 'longest')
-  await db.batch([
-    sql`UPDATE receipts SET jws = SUBSTR(${'0'.repeat(longest)}, 1, LENGTH(jws)), body_state = 1
-      WHERE ${stored} AND LENGTH(jws) <= ${int64(longest)}`,
-  ])
 }
 
 /**

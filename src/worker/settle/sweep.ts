@@ -2,6 +2,7 @@ import type { Database, Row, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
 import { eraseRound } from './erase.ts'
+import { overwriteBodies } from './overwrite.ts'
 
 /** Limits of one round. */
 export interface SweepLimits {
@@ -41,7 +42,7 @@ export async function sweep(
   clock = now,
 ): Promise<SweepReport> {
   const cleared = await clearBodies(db, limits.receipts)
-  const expired = await overwriteBodies(db, now, limits.receipts)
+  const expired = await overwriteBodies(db, expiredReceipts(now, limits.receipts))
   await dropEvidence(db, now, limits.receipts)
   await dropHeads(db, Math.min(now, clock), limits.receipts)
   await dropAnswers(db, now, limits.receipts)
@@ -80,23 +81,10 @@ async function clearBodies(db: Database, limit: number): Promise<number> {
   return rows.length
 }
 
-/** A filler of exactly the body's length, and a state that SQLite stores in the same number of bytes: none. */
-async function overwriteBodies(db: Database, now: number, limit: number): Promise<number> {
-  const due = sql`SELECT customer_id, receipt_id FROM receipts
-    WHERE body_state = 0 AND expires_at <= ${int64(now)} ORDER BY expires_at LIMIT ${limit}`
-  const [sizes = []] = await db.batch([
-    sql`SELECT COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts
-      WHERE (customer_id, receipt_id) IN (${due})`,
-  ])
-  const longest = sizes[0] ? numberOf(sizes[0], 'longest') : 0
-  if (longest === 0) return 0
-  const [rows = []] = await db.batch([
-    sql`UPDATE receipts SET jws = SUBSTR(${'0'.repeat(longest)}, 1, LENGTH(jws)), body_state = 1
-      WHERE body_state = 0 AND LENGTH(jws) <= ${int64(longest)}
-        AND (customer_id, receipt_id) IN (${due})
-      RETURNING receipt_id`,
-  ])
-  return rows.length
+/** The receipts whose bodies have expired, as many as a round takes. */
+function expiredReceipts(now: number, limit: number): Statement {
+  return sql`(customer_id, receipt_id) IN (SELECT customer_id, receipt_id FROM receipts
+    WHERE body_state = 0 AND expires_at <= ${int64(now)} ORDER BY expires_at LIMIT ${limit})`
 }
 
 async function dropEvidence(db: Database, now: number, limit: number): Promise<void> {

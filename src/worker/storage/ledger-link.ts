@@ -104,7 +104,7 @@ export class LedgerLink {
     const told: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.waiting) {
       const path = `${LEDGER_PATHS.waiting}/${waitingHeadSchema.parse(told).waiting}`
-      return this.#fetch(path, { signal: signal.ofPlatform() })
+      return this.#fetch(path, {}, signal)
     }
     if (kind !== MESSAGE_KINDS.answer) throw new Error('no answer of a ledger')
     expectSuccess(answerHeadSchema.parse(told).status)
@@ -112,11 +112,14 @@ export class LedgerLink {
   }
 
   #overHttp(path: string, body: string, signal: OwnSignal): Promise<unknown> {
-    return this.#fetch(path, { method: 'POST', body, signal: signal.ofPlatform() })
+    return this.#fetch(path, { method: 'POST', body }, signal)
   }
 
-  async #fetch(path: string, init: RequestInit): Promise<unknown> {
-    const answer = await this.#binding.fetch(ORIGIN + path, init)
+  async #fetch(path: string, init: RequestInit, signal: OwnSignal): Promise<unknown> {
+    const answer = await this.#binding.fetch(ORIGIN + path, {
+      ...init,
+      signal: signal.ofPlatform(),
+    })
     expectSuccess(answer.status)
     return answer.json()
   }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -96,6 +96,16 @@ describe('workerd under the generated configuration', () => {
     expect(await get(ports, '/')).toEqual({ status: 200, text: 'from the daemon' })
     expect(await get(ports, '/storage')).toEqual({ status: 200, text: 'durable-object' })
   })
+
+  test.runIf(existsSync('/proc/self/environ'))(
+    'runs with restartable sequences free for its allocator',
+    async () => {
+      await start()
+      const given = readFileSync(`/proc/${started.at(-1)?.child.pid}/environ`, 'utf8').split('\0')
+      const [tunables] = given.filter((variable) => variable.startsWith('GLIBC_TUNABLES='))
+      expect(tunables).toMatch(/^GLIBC_TUNABLES=glibc\.pthread\.rseq=0(:|$)/)
+    },
+  )
 
   test('refuses a daemon with another certificate', async () => {
     const other = await makeLinkCertificates(Date.now())

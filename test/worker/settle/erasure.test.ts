@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
-import type { Database } from '../../../src/worker/storage/database.ts'
+import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import type { Migration } from '../../../src/worker/storage/migrate.ts'
 import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { addCustomer, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
@@ -165,3 +165,57 @@ test.each(Object.entries(SCHEMAS))(
     db.connection.close()
   },
 )
+
+/** What is left of five receipts, of which two have expired, and of their ledger. */
+const ERASED = {
+  erasures: 0,
+  usage: [{ customer_id: 'ledger', receipt_id: null, count: 5 }],
+  receipts: [{ customer_id: 'ledger', jws: null, body_state: 2, count: 5 }],
+}
+
+describe.each([
+  ['is not written', false],
+  ['is written, but its answer is lost', true],
+])('an erasure of which one batch %s', (_what, isWritten) => {
+  test('ends as if nothing had been, whichever batch that is', { timeout: 30_000 }, async () => {
+    let broken = 0
+    for (let at = 1; broken === at - 1; at += 1) {
+      const db = openSqlite()
+      let batches = 0
+      const failing: Database = {
+        batch: async (statements) => {
+          batches += 1
+          if (batches !== at) return db.batch(statements)
+          broken += 1
+          if (isWritten) await db.batch(statements)
+          throw new StorageUnavailable('the storage is gone')
+        },
+      }
+      const customer = await addCustomer(db, { billing: 'postpaid' })
+      for (let i = 0; i < 5; i++) {
+        const receipt = receiptOf(`receipt-${i}`, { expiresAtMs: NOW + (i < 2 ? 1 : 1_000) })
+        await commitSettlement(db, settlementOf(customer, `request-${i}`, { receipt }))
+      }
+      const { customerId } = customer
+      const erase = async (on: Database) => {
+        await beginErasure(on, customerId, 'ledger', NOW + 1)
+        await sweepAll(on, NOW + 1)
+      }
+      const outcome = await erase(failing).catch((error: unknown) => error)
+      // The last erasure has fewer batches, and so meets no fault.
+      expect(outcome instanceof StorageUnavailable).toBe(broken === at)
+      await erase(db)
+      const rowsOf = (query: string) => db.connection.prepare(query).all()
+      const [erasures] = rowsOf('SELECT COUNT(*) AS count FROM erasures')
+      expect({
+        erasures: erasures?.['count'],
+        usage: rowsOf('SELECT customer_id, receipt_id, COUNT(*) AS count FROM usage GROUP BY 1, 2'),
+        receipts: rowsOf(
+          "SELECT customer_id, jws, body_state, COUNT(*) AS count FROM receipts WHERE customer_id <> '' GROUP BY 1, 2, 3",
+        ),
+      }).toEqual(ERASED)
+      db.connection.close()
+    }
+    expect(broken).toBeGreaterThan(30)
+  })
+})

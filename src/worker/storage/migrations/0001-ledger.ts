@@ -79,6 +79,7 @@ const USAGE = `CREATE TABLE IF NOT EXISTS usage (
 /**
  * `body_state`: 0 stored, 1 overwritten, 2 cleared. SQLite stores 0 and 1 in no bytes at all, so the
  * overwritten row has the very length of the stored one and replaces it in place.
+ * @param key the columns of its primary key
  */
 export const receiptsTable = (key: string): string => `CREATE TABLE IF NOT EXISTS receipts (
   customer_id TEXT NOT NULL,
