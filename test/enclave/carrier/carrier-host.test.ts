@@ -19,8 +19,9 @@ const ENDS = `
     Atomics.notify(eventMemory, ${ENDED})
   })
   parentPort.on('message', () => {})
+  const isFirst = Atomics.add(eventMemory, ${STARTS}, 1) === 0
   parentPort.postMessage({ type: 'listening', port: 9 })
-  if (Atomics.add(eventMemory, ${STARTS}, 1) === 0) process.exit()
+  if (isFirst) process.exit()
 `
 
 /** Says that it listens and beats; the first one of them then stands still. */
@@ -28,8 +29,8 @@ const FREEZES = `
   import { parentPort, workerData } from 'node:worker_threads'
   const { beats, eventMemory } = workerData
   setInterval(() => Atomics.add(beats, 0, 1), 50)
-  parentPort.postMessage({ type: 'listening', port: 9 })
   const isFirst = Atomics.add(eventMemory, ${STARTS}, 1) === 0
+  parentPort.postMessage({ type: 'listening', port: 9 })
   if (isFirst) setTimeout(() => Atomics.wait(eventMemory, ${OWN}, 0), 500)
 `
 
