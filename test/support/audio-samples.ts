@@ -66,7 +66,7 @@ export function flac(seconds: number): AudioSample {
 
 const OPUS_RATE = 48_000
 
-function oggOpus(seconds: number): AudioSample {
+export function oggOpus(seconds: number): AudioSample {
   const head = Buffer.from('OpusHead\x01\x01\0\0\0\0\0\0\0\0\0', 'latin1')
   head.writeUInt32LE(OPUS_RATE, 12)
   const tags = Buffer.concat([Buffer.from('OpusTags'), Buffer.alloc(8)])
@@ -108,6 +108,20 @@ function oggChecksum(page: Buffer): number {
   return sum >>> 0
 }
 
+/** A recording in fragments, whose header states no duration: one of each second, of samples of 20 ms. */
+export function fragmentedM4a(seconds: number): AudioSample {
+  const fragment = box('moof', box('traf', box('tfhd', words(0, 1)), fragmentRun(50, RATE / 50)))
+  const parts = Array.from({ length: seconds }, () => [fragment, box('mdat', Buffer.alloc(50))])
+  const bytes = Buffer.concat([m4a(0).bytes, ...parts.flat()])
+  return sample('m4a', 'audio/m4a', seconds, bytes)
+}
+
+/** The samples of a fragment, each with its duration and a size of one byte. */
+function fragmentRun(samples: number, duration: number): Buffer<ArrayBuffer> {
+  const fields = Array.from({ length: samples }, () => [duration, 1])
+  return box('trun', words(0x301, samples, 0, ...fields.flat()))
+}
+
 export function m4a(seconds: number): AudioSample {
   const movieHeader = box('mvhd', words(0, 0, 0, 1000, seconds * 1000), Buffer.alloc(80))
   const mediaHeader = box('mdhd', words(0, 0, 0, RATE, seconds * RATE, 0x55c40000))
@@ -128,12 +142,14 @@ export function m4a(seconds: number): AudioSample {
   return sample('m4a', 'audio/m4a', seconds, bytes)
 }
 
-function box(type: string, ...parts: readonly Buffer[]): Buffer<ArrayBuffer> {
+/** A box of an MP4 file (ISO/IEC 14496-12). */
+export function box(type: string, ...parts: readonly Buffer[]): Buffer<ArrayBuffer> {
   const body = Buffer.concat(parts)
   return Buffer.concat([words(body.length + 8), Buffer.from(type), body])
 }
 
-function words(...values: readonly number[]): Buffer<ArrayBuffer> {
+/** Numbers of 32 bits, big-endian. */
+export function words(...values: readonly number[]): Buffer<ArrayBuffer> {
   const bytes = Buffer.alloc(4 * values.length)
   values.forEach((value, i) => bytes.writeUInt32BE(value, 4 * i))
   return bytes
@@ -201,6 +217,7 @@ export function everySample(): readonly AudioSample[] {
     flac(5),
     oggOpus(20),
     m4a(7),
+    fragmentedM4a(6),
     webm(9),
     recordedWebm(12),
   ]

@@ -1,13 +1,20 @@
 import { parseFromTokenizer, type IOptions } from 'music-metadata'
-import { fromBuffer } from 'strtok3'
+import { fromBuffer, type ITokenizer } from 'strtok3'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Container } from './audio-type.ts'
-import { FLAC_MARKER_BYTES, id3Tag, minSeconds, type AudioFormat } from './seconds-bounds.ts'
+import { flacOutline } from './outline/flac-outline.ts'
+import { mp4Outline } from './outline/mp4-outline.ts'
+import { oggOutline } from './outline/ogg-outline.ts'
+import { id3Tag, minSeconds, type AudioFormat } from './seconds-bounds.ts'
 import { readWav, uncompressedSeconds } from './wav-audio.ts'
 import { webmSeconds } from './webm-duration.ts'
 
-/** Number of reads between two pauses, about 2 ms of work: other requests share this thread. */
-const READS_PER_SLICE = 500
+/** So much is read between two pauses, about 2 ms of work: other requests share this thread. Each read counts for some bytes more. */
+const SLICE_BYTES = 64 * 1024
+const READ_COST_BYTES = 128
+
+/** The most that the library may read, and take apart, without a pause: the samples of one fragment of an MP4 file. */
+const LARGEST_READ_BYTES = 1024 * 1024
 
 /** Maximum number of reads, some seconds of work. No valid file of 25 MiB needs more; one that does is not measured. */
 const MAX_READS = 600_000
@@ -42,16 +49,10 @@ async function readFormat(
   container: Container,
   pause: () => Promise<void>,
 ): Promise<{ readonly seconds: number | undefined; readonly format: AudioFormat }> {
+  const outline = await OUTLINES[container](bytes, pause)
   const fileInfo = { mimeType: `audio/${container}` }
-  const tokenizer = fromBuffer(withoutLeadingTags(bytes, container), { fileInfo })
-  const peek = tokenizer.peekBuffer.bind(tokenizer)
-  let reads = 0
-  tokenizer.peekBuffer = async (target, options) => {
-    reads += 1
-    if (reads > MAX_READS) throw new Error('too many reads')
-    if (reads % READS_PER_SLICE === 0) await pause()
-    return peek(target, options)
-  }
+  const tokenizer = fromBuffer(outline, { fileInfo })
+  limitReads(tokenizer, pause)
   try {
     const options = { duration: true, skipCovers: true, observer: ignoreTags }
     const { format } = await parseFromTokenizer(tokenizer, options)
@@ -59,6 +60,29 @@ async function readFormat(
   } catch {
     // A file that the library cannot read is forwarded; the provider decides whether it is valid.
     return { seconds: undefined, format: {} }
+  }
+}
+
+/** Lets other requests run between the library's reads, and ends a file that needs too many, or too much at once. */
+function limitReads(tokenizer: ITokenizer, pause: () => Promise<void>): void {
+  const peek = tokenizer.peekBuffer.bind(tokenizer)
+  const readToken = tokenizer.readToken.bind(tokenizer)
+  let reads = 0
+  let unpaused = 0
+  tokenizer.peekBuffer = async (target, options) => {
+    reads += 1
+    unpaused += READ_COST_BYTES + target.length
+    if (reads > MAX_READS) throw new Error('too many reads')
+    if (unpaused > SLICE_BYTES) {
+      unpaused = 0
+      await pause()
+    }
+    return peek(target, options)
+  }
+  // The library makes room for what a length says before it looks whether the file has as much.
+  tokenizer.readToken = async (token, position) => {
+    if (token.len > LARGEST_READ_BYTES) throw new Error('too much at once')
+    return readToken(token, position)
   }
 }
 
@@ -73,17 +97,26 @@ const ignoreTags: NonNullable<IOptions['observer']> = ({ metadata }) => {
 /** More tags than any known program writes in front of the audio. */
 const MAX_ID3_TAGS = 8
 
-/** Empty where a file does not begin as its format prescribes. */
-function withoutLeadingTags(bytes: Bytes, container: Container): Bytes {
-  if (container === 'flac') return beginsWithStreamInfo(bytes) ? bytes : new Uint8Array()
+/** Empty where a file has more tags in front. */
+function withoutLeadingTags(bytes: Bytes): Bytes {
   let audio = bytes
   for (let tags = 0; tags < MAX_ID3_TAGS; tags++) audio = audio.subarray(id3Tag(audio))
   return id3Tag(audio) === 0 ? audio : new Uint8Array()
 }
 
-/** RFC 9639, section 8.1: this block is the first. */
-function beginsWithStreamInfo(flac: Bytes): boolean {
-  return ((flac[FLAC_MARKER_BYTES] ?? 0) & 0x7f) === 0
+/**
+ * What the library gets of a file: it reads some formats in a time that grows with the square of what an uploader puts into them, or
+ * that has no end. An outline has what states duration and format, and nothing else.
+ */
+const OUTLINES: Readonly<
+  Record<Container, (bytes: Bytes, pause: () => Promise<void>) => Bytes | Promise<Bytes>>
+> = {
+  flac: flacOutline,
+  mp4: mp4Outline,
+  mpeg: withoutLeadingTags,
+  ogg: oggOutline,
+  wav: withoutLeadingTags,
+  webm: withoutLeadingTags,
 }
 
 function sound(seconds: number | undefined): number | undefined {

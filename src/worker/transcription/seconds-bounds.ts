@@ -100,10 +100,14 @@ export function id3Tag(file: Uint8Array): number {
 export const FLAC_MARKER_BYTES = 4
 const FLAC_BLOCK_HEADER_BYTES = 4
 
+/** More than any program writes; what is behind them counts as sound. */
+const MAX_FLAC_BLOCKS = 1_000
+
 /** RFC 9639, section 8: metadata blocks up to the one marked as the last. */
 function flacMetadata(file: Uint8Array): number {
   let at = FLAC_MARKER_BYTES
-  while (at + FLAC_BLOCK_HEADER_BYTES <= file.length) {
+  for (let block = 0; block < MAX_FLAC_BLOCKS; block++) {
+    if (at + FLAC_BLOCK_HEADER_BYTES > file.length) break
     const [kind = 0, ...size] = file.subarray(at, at + FLAC_BLOCK_HEADER_BYTES)
     at += FLAC_BLOCK_HEADER_BYTES + size.reduce((sum, byte) => sum * 256 + byte, 0)
     if (kind >= 0x80) break

@@ -1,0 +1,19 @@
+import type { Bytes } from '../../../protocol/bytes.ts'
+import { FLAC_MARKER_BYTES } from '../seconds-bounds.ts'
+
+/** RFC 9639, sections 8.1 and 8.2: the first block of metadata states the format and the number of samples. */
+const BLOCK_HEADER = [0, 0, 0, 34] as const
+const BLOCK_BYTES = 34
+const OUTLINE_BYTES = FLAC_MARKER_BYTES + BLOCK_HEADER.length + BLOCK_BYTES
+const LAST_BLOCK = 0x80
+
+/** A FLAC file of the first block alone; empty where another block is the first. */
+export function flacOutline(flac: Bytes): Bytes {
+  const header = flac.subarray(FLAC_MARKER_BYTES, FLAC_MARKER_BYTES + BLOCK_HEADER.length)
+  const [kind = LAST_BLOCK, ...length] = header
+  const begins = [kind & ~LAST_BLOCK, ...length].every((byte, at) => byte === BLOCK_HEADER[at])
+  if (!begins || length.length < BLOCK_HEADER.length - 1) return new Uint8Array()
+  const outline = flac.slice(0, OUTLINE_BYTES)
+  outline[FLAC_MARKER_BYTES] = LAST_BLOCK
+  return outline
+}
