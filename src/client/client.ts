@@ -1,4 +1,4 @@
-import { RECEIPT_ENDPOINTS } from '../protocol/receipt.ts'
+import { receiptEndpointOf } from '../protocol/receipt.ts'
 import { wantsReceipt } from '../protocol/wants-receipt.ts'
 import { digestAnswer } from './answer-digest.ts'
 import { ClientError, ReceiptRefused } from './errors.ts'
@@ -124,7 +124,7 @@ class AnswerWatch implements Receipts {
   /** The same answer, read through a tap where it can have a receipt. */
   pass(request: OutgoingRequest, answer: IncomingAnswer): Response {
     const { method, url } = request
-    const issues = RECEIPT_ENDPOINTS.some((endpoint) => url.pathname.endsWith(endpoint))
+    const issues = receiptEndpointOf(url.pathname) !== undefined
     // Any success: whoever carries an encrypted answer may change its status, and must not evade the receipt by that.
     const has = method === 'POST' && isSuccess(answer.status) && issues
     if (!has || answer.body === null) {

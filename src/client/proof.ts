@@ -108,7 +108,7 @@ async function prove(
   return {
     tlsSpkiSha256: envelope.tls_spki_sha256,
     provenAt,
-    expiresAt: expiryOf(envelope, trust.bundle, maxAge),
+    expiresAt: result.endsAt,
     checks,
     envelope,
     bundle: trust.bundle,
@@ -129,9 +129,4 @@ function checkLog(
   const checks = checkLogged({ trustBundleJws, manifestJws }, logProofs, policy, now)
   if (policy.required) return { checks, notes: [] }
   return { checks: [], notes: checks.map(({ name, detail }) => `${name}: ${detail}`) }
-}
-
-function expiryOf(envelope: Envelope, bundle: TrustBundle, maxAge = Infinity): number {
-  const seconds = Math.min(envelope.max_age_seconds, maxAge)
-  return Math.min(Date.parse(envelope.issued_at) + seconds * 1000, Date.parse(bundle.expires_at))
 }

@@ -3,7 +3,8 @@ import type { Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { Constraints } from '../protocol/constraints.ts'
-import { RECEIPT_ENDPOINTS } from '../protocol/receipt.ts'
+import { sha256Hex } from '../protocol/digest.ts'
+import { receiptEndpointOf } from '../protocol/receipt.ts'
 import { evidenceReferences, readEvidenceList } from '../verify/evidence-references.ts'
 import { verifyReceipt } from '../verify/receipt.ts'
 import { addressOf, type Settings } from './options.ts'
@@ -84,7 +85,7 @@ export class ReceiptVerifier {
       requireProvider: policy.requireProvider === true,
       expected: {
         id,
-        endpoint: RECEIPT_ENDPOINTS.find((endpoint) => exchange.path.endsWith(endpoint)),
+        endpoint: receiptEndpointOf(exchange.path),
         clientRequestSha256: exchange.requestSha256,
         clientResponseSha256: exchange.responseSha256,
         constraints,
@@ -121,7 +122,10 @@ export class ReceiptVerifier {
     await Promise.all(
       missing.map(async (sha256) => {
         const envelope = await this.#get(`/attestation/${sha256}`).catch(() => undefined)
-        if (envelope !== undefined) this.#remember(sha256, envelope)
+        // Whoever carries the answer may give another document: what is kept must be what was asked for.
+        if (envelope !== undefined && (await sha256Hex(envelope)) === sha256) {
+          this.#remember(sha256, envelope)
+        }
       }),
     )
     if (references.every((sha256) => this.#evidence.has(sha256))) return this.#evidence

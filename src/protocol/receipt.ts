@@ -46,6 +46,12 @@ export const RECEIPT_ENDPOINTS = [
 
 export type ReceiptEndpoint = (typeof RECEIPT_ENDPOINTS)[number]
 
+/** The endpoint with receipts that a path ends with; the router also answers under it with slashes behind. */
+export function receiptEndpointOf(path: string): ReceiptEndpoint | undefined {
+  const plain = path.replace(/\/+$/, '')
+  return RECEIPT_ENDPOINTS.find((endpoint) => plain.endsWith(endpoint))
+}
+
 /** The worker's part of the claims; the daemon adds both hops and the key context, and signs. */
 export const exchangeClaimsSchema = z.object({
   jti: z.uuid(),

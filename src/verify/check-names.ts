@@ -55,7 +55,7 @@ export const PROVES = {
   manifest_key: 'the key that must sign manifests is valid and not revoked',
   manifest_header: 'the document is a manifest, and does not choose algorithm or key',
   manifest_signature: 'the release key signed this manifest',
-  manifest_workload: 'the manifest describes the workload of the envelope',
+  manifest_workload: 'the manifest describes a router, or the workload of a provider',
   workload_identity_tag: 'the tag names exactly this manifest',
 
   // The public record of releases.

@@ -1,6 +1,7 @@
 import { toHex } from '../protocol/bytes.ts'
-import { REPORT_DATA_V2, type Envelope } from '../protocol/envelope.ts'
+import { REPORT_DATA_V2, WORKLOAD, type Envelope } from '../protocol/envelope.ts'
 import type { Manifest } from '../protocol/manifest.ts'
+import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
 import { CLOCK_SKEW_MS, requireNumber, milliseconds } from './clock.ts'
 import { verifyEnvelopeHardware } from './envelope-hardware.ts'
@@ -14,6 +15,8 @@ import type { SnpOptions } from './snp/verify-snp.ts'
 export interface EnvelopeOptions extends Omit<SnpOptions, 'policy'> {
   /** A bundle that `verifyTrustBundle` has accepted, and the root it was accepted under. */
   readonly trust: Trust
+  /** The workload that the guest must run: the router unless given. Null accepts each that the bundle allows for this guest. */
+  readonly workload?: string | null
   /** HOST_DATA to accept besides none, 64 lowercase hex digits each, where the bundle's entry names no value. */
   readonly allowedHostData?: readonly string[] | undefined
   /** `past`: the envelope may be of any time and of any connection, as in a receipt. */
@@ -51,6 +54,11 @@ export interface EnvelopeResult extends Verdict {
   readonly report?: SnpReport
   readonly chain?: VekChain
   readonly manifest?: Manifest
+  /**
+   * The first moment, in milliseconds since 1970, at which something ends that the verdict rests on: the envelope's age, and the
+   * caller's limit on it, the bundle, its entry for this guest, the key that signed the manifest, a certificate of the chip.
+   */
+  readonly endsAt: number
   /** Only `nonce` proves that the router runs now; the other two prove it of no particular time. */
   readonly freshness: EnvelopeFreshness
 }
@@ -65,7 +73,7 @@ export async function verifyEnvelope(
   envelope: Envelope,
   options: EnvelopeOptions,
 ): Promise<EnvelopeResult> {
-  const { trust, live, allowedHostData: _, ...snp } = options
+  const { trust, live, allowedHostData: _, workload = WORKLOAD, ...snp } = options
   requireNumber('now', options.now)
   const freshness = freshnessOf(live)
   if (live !== 'past' && live.maxAgeSeconds !== undefined) {
@@ -75,19 +83,57 @@ export async function verifyEnvelope(
     ...snp,
     policy: policyOfBundle(trust.bundle),
   })
-  const { workload, workload_identity_manifest_jws: manifestJws } = envelope
-  const { checks: manifestChecks, manifest } = await checkManifest(manifestJws, workload, options)
+  const { workload_identity_manifest_jws: manifestJws } = envelope
+  const expected = workload === null ? envelope.workload : workload
+  const { checks: manifestChecks, manifest } = await checkManifest(manifestJws, expected, options)
+  const { checks: allowed, until } =
+    hardware.report === undefined
+      ? NOT_ALLOWED
+      : checkAllowed({ ...envelope, workload: expected }, hardware.report, options)
   const checks = [
     ...hardware.checks,
     await checkTag(manifestJws, envelope.workload_identity_tag),
     ...manifestChecks,
-    ...(hardware.report === undefined ? [] : checkAllowed(envelope, hardware.report, options)),
+    ...allowed,
     ...(live === 'past' ? [] : checkLive(envelope, live, options.now)),
   ]
   const clock = freshness === 'operators_clock' ? [OPERATORS_CLOCK] : []
   const notes = [...hardware.notes, ...clock]
-  return { ...hardware, ...verdict(checks), notes, freshness, ...(manifest && { manifest }) }
+  const maxAgeSeconds = live === 'past' ? undefined : live.maxAgeSeconds
+  const endsAt = Math.min(until, endOf(envelope, hardware.chain, trust.bundle, maxAgeSeconds))
+  return {
+    ...hardware,
+    ...verdict(checks),
+    notes,
+    freshness,
+    endsAt,
+    ...(manifest && { manifest }),
+  }
 }
+
+function endOf(
+  envelope: Envelope,
+  chain: VekChain | undefined,
+  bundle: TrustBundle,
+  maxAgeSeconds = Infinity,
+): number {
+  const age = Math.min(envelope.max_age_seconds, maxAgeSeconds)
+  const delegated = bundle.delegated_keys.workload_manifest
+  return Math.min(
+    milliseconds(envelope.issued_at) + age * 1000,
+    milliseconds(bundle.expires_at),
+    ...(delegated ? [milliseconds(delegated.not_after)] : []),
+    ...(chain ? [chain.vek.notAfter, chain.ask.notAfter, chain.ark.notAfter] : []),
+  )
+}
+
+interface Allowed {
+  readonly checks: readonly Check[]
+  /** The end of the entry that allows it. */
+  readonly until: number
+}
+
+const NOT_ALLOWED: Allowed = { checks: [], until: -Infinity }
 
 const NO_HOST_DATA = '0'.repeat(64)
 
@@ -105,7 +151,7 @@ function checkAllowed(
   envelope: Envelope,
   report: SnpReport,
   { trust, now, allowedHostData = [] }: EnvelopeOptions,
-): Check[] {
+): Allowed {
   const { bundle } = trust
   const measurement = toHex(report.measurement)
   const hostData = toHex(report.hostData)
@@ -119,22 +165,25 @@ function checkAllowed(
   const ofHost = ofRelease.filter(({ host_data: pinned }) =>
     (pinned === undefined ? unpinned : [pinned]).includes(hostData),
   )
-  const inForce = ofHost.some(({ not_after: end }) => end === undefined || milliseconds(end) > now)
+  const until = Math.max(
+    ...ofHost.map(({ not_after: end }) => (end === undefined ? Infinity : milliseconds(end))),
+  )
   const allowed = firstFault(
     ofGuest.length === 0 && `measurement ${measurement} is not in the bundle`,
     ofRelease.length === 0 && 'the measurement is allowed, but not for this workload and release',
     ofHost.length === 0 && `host data ${hostData} is not allowed`,
-    !inForce && 'the entry for this measurement has ended',
+    until <= now && 'the entry for this measurement has ended',
     !bundle.allowed_identity_tags.includes(tag) && `identity tag ${tag} is not in the bundle`,
   )
   const keys = [envelope.report_data_binding?.receipt_key_thumbprint]
   const revocable = { measurement, identityTag: tag, keys }
   const revoked = revocationFault(revocable, revocationRule(trust, now))
   const newest = trust.newest ?? bundle
-  return [
+  const checks = [
     judge('measurement_allowed', allowed, `${measurement} as ${workload}`),
     judge('not_revoked', revoked, `not by bundle version ${newest.version}`),
   ]
+  return { checks, until }
 }
 
 function checkLive(envelope: Envelope, live: LiveExpectations, now: number): Check[] {

@@ -3,7 +3,12 @@ import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { judge, type Check } from './check.ts'
 import { milliseconds } from './clock.ts'
-import { verifyTrustBundle, type AcceptedBundle, type TrustBundleOptions } from './trust-bundle.ts'
+import {
+  isSameBundle,
+  verifyTrustBundle,
+  type AcceptedBundle,
+  type TrustBundleOptions,
+} from './trust-bundle.ts'
 
 export interface NewestBundle {
   readonly checks: readonly Check[]
@@ -73,6 +78,9 @@ export async function findNewestBundle(
   }
 }
 
+/** The newest bundle that is known of a provider's root; `forked` where there are two different ones of a version. */
+export type KnownBundle = TrustBundle | 'forked'
+
 /**
  * The newest of these bundles (compact JWS) under a release root, expired or not, for its revocations. Bundles that it
  * did not sign, or of other environments, are ignored.
@@ -82,10 +90,11 @@ export async function newestOf(
   texts: readonly string[],
   rootJwk: Es256Jwk,
   options: Pick<TrustBundleOptions, 'now' | 'environments'>,
-): Promise<TrustBundle | undefined> {
+): Promise<KnownBundle | undefined> {
   const judged = await Promise.all(
     texts.map((jws) => verifyTrustBundle(jws, rootJwk, { ...options, expired: 'accept' })),
   )
+  if (forkedVersion(judged.flatMap(({ accepted }) => accepted ?? [])) !== undefined) return 'forked'
   return judged
     .flatMap(({ bundle }) => bundle ?? [])
     .toSorted((left, right) => right.version - left.version)[0]
@@ -103,8 +112,8 @@ async function acceptableOwn(
 
 /** A version of which there are two bundles: whoever holds the root shows different ones to different people. */
 function forkedVersion(bundles: readonly AcceptedBundle[]): number | undefined {
-  return bundles.find(({ version, sha256 }) =>
-    bundles.some((other) => other.version === version && other.sha256 !== sha256),
+  return bundles.find((one) =>
+    bundles.some((other) => other.version === one.version && !isSameBundle(other, one)),
   )?.version
 }
 

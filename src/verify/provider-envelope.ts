@@ -1,10 +1,16 @@
 import type { PolicyOf } from '../protocol/provider-policy.ts'
 import { judge } from './check.ts'
 import type { EnvelopeTrust } from './hop-envelope.ts'
+import type { KnownBundle } from './newest-bundle.ts'
 import { judgeRecordedEnvelope, releaseRootPolicy } from './providers/envelope.ts'
 import { rejudgeHop } from './providers/rejudge-hop.ts'
 import type { JudgeProviderHop } from './receipt-provider.ts'
 import type { Anchor, SimulatedPolicy } from './snp/anchors.ts'
+
+/** The operator of the provider's hosts. */
+export interface EnvelopeProviderTrust extends Omit<EnvelopeTrust, 'newest'> {
+  readonly newest?: KnownBundle | undefined
+}
 
 /** What is required of a provider besides its release root; defaults as in the configuration (docs/egress.md). */
 export interface EnvelopeProviderOptions extends Partial<
@@ -22,7 +28,7 @@ export interface EnvelopeProviderOptions extends Partial<
  * @throws MalformedEvidence when an option is not one of the policy
  */
 export function envelopeProviderJudge(
-  { rootJwk, environments, newest, acceptBeforeRevocation }: EnvelopeTrust,
+  { rootJwk, environments, newest, acceptBeforeRevocation }: EnvelopeProviderTrust,
   { anchors, simulated = 'refuse', ...more }: EnvelopeProviderOptions = {},
 ): JudgeProviderHop {
   const policy = releaseRootPolicy(rootJwk, { ...more, environments: [...environments] })

@@ -36,7 +36,7 @@ function startOfServiceEvent(body: Bytes): number | undefined {
         )
       }
       // Strictly: where a member is repeated, readers disagree on which one counts.
-      const last = parseStrictJson(json, 'answer', MAX_DEPTH)
+      const last = parseStrictJson(json, 'answer', { maxDepth: MAX_DEPTH, halfPairs: 'accept' })
       if (tellsMore({ name: lines.groups?.['name'], data: last }, items)) {
         throw new MalformedEvidence(
           'answer',

@@ -17,6 +17,21 @@ export interface AcceptedBundle {
   readonly version: number
   /** Over the JWS text, lowercase hex. */
   readonly sha256: string
+  /** The compact JWS, where it is known. */
+  readonly jws?: string | undefined
+}
+
+/**
+ * Whether both are the same statement. Of each ECDSA signature anyone can make a second one (r, n - s), so two texts that differ
+ * only in their signature are no two bundles.
+ */
+export function isSameBundle(left: AcceptedBundle, right: AcceptedBundle): boolean {
+  if (left.jws === undefined || right.jws === undefined) return left.sha256 === right.sha256
+  return signedPart(left.jws) === signedPart(right.jws)
+}
+
+function signedPart(jws: string): string {
+  return jws.slice(0, jws.lastIndexOf('.'))
 }
 
 export interface TrustBundleOptions {
@@ -58,6 +73,7 @@ export async function verifyTrustBundle(
     root: await jwkThumbprint(root),
     version: bundle.version,
     sha256: await sha256Hex(text),
+    jws: text,
   }
   const result = verdict([
     ...signature,
@@ -94,7 +110,7 @@ function checkVersion(accepted: AcceptedBundle, last: AcceptedBundle | undefined
       accepted.version < before.version &&
         `version ${accepted.version} is older than ${before.version}, seen before`,
       accepted.version === before.version &&
-        accepted.sha256 !== before.sha256 &&
+        !isSameBundle(accepted, before) &&
         `another bundle of version ${accepted.version} was seen before`,
     )
   const history = before === undefined ? 'none seen before' : `${before.version} seen before`

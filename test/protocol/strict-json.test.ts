@@ -39,4 +39,19 @@ describe('strict JSON', () => {
     }
     expect(refuse('['.repeat(64) + ']'.repeat(64))).toBeInstanceOf(Array)
   })
+
+  test.each([
+    String.raw`{"note":"\ud800"}`,
+    String.raw`{"\uDFFF":1}`,
+    String.raw`["\ud83d \ude00"]`,
+    '["\ud800"]',
+  ])('refuses half of a surrogate pair: %s', (text) => {
+    expect(refuse(text)).toBe('malformed document: half of a surrogate pair')
+    expect(parseStrictJson(text, 'answer', { halfPairs: 'accept' })).toEqual(JSON.parse(text))
+  })
+
+  test('reads whole pairs, and backslashes before what only looks like half of one', () => {
+    const text = String.raw`{"\ud83d\ude00":"\ud83d\ude00","b":"\\ud800"}`
+    expect(refuse(text)).toEqual({ '😀': '😀', b: String.raw`\ud800` })
+  })
 })

@@ -89,6 +89,8 @@ async function openSocket({ hostname, port, origin }: URL): Promise<TLSSocket> {
     rejectUnauthorized: false,
     ALPNProtocols: ['http/1.1'],
   })
+  // Between its requests nobody else listens, and an error without a listener ends the process.
+  socket.on('error', () => {})
   const timer = setTimeout(() => socket.destroy(new Error('time-out')), CONNECT_MS)
   try {
     await once(socket, 'secureConnect')

@@ -1,8 +1,7 @@
 import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
 import { readDocument } from '../../protocol/read-document.ts'
-import type { TrustBundle } from '../../protocol/trust-bundle.ts'
 import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
-import { newestOf } from '../../verify/newest-bundle.ts'
+import { newestOf, type KnownBundle } from '../../verify/newest-bundle.ts'
 import type { RouterTrust } from '../../verify/receipt-router.ts'
 import type { TrustBundleOptions } from '../../verify/trust-bundle.ts'
 import { readAcceptedBundle } from '../../client/node/bundle-state.ts'
@@ -67,7 +66,7 @@ export async function newestUnder(
   rootJwk: Es256Jwk,
   state: string,
   { given = [], ...options }: NewestOptions,
-): Promise<TrustBundle | undefined> {
+): Promise<KnownBundle | undefined> {
   const remembered = (await readAcceptedBundle(state, rootJwk))?.jws
   const texts = [...given, remembered].filter((jws) => jws !== undefined)
   return newestOf(texts, rootJwk, options)

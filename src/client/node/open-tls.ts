@@ -23,6 +23,8 @@ export async function openTls(origin: URL): Promise<TLSSocket> {
     rejectUnauthorized: false,
     ...(isIP(host) === 0 ? { servername: host } : {}),
   })
+  // Between its requests nobody else listens, and an error without a listener ends the process; who asks next sees that it is closed.
+  tls.on('error', () => {})
   try {
     await once(tls, 'secureConnect', { signal })
   } catch (error) {

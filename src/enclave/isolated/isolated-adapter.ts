@@ -1,5 +1,8 @@
 import { Worker } from 'node:worker_threads'
+import { es256JwkSchema } from '../../protocol/jwk.ts'
+import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused, type RefusalCode } from '../../verify/evidence-refused.ts'
+import type { AcceptedBundle } from '../../verify/trust-bundle.ts'
 import { AdapterFailure } from './adapter-failure.ts'
 import type { AdapterMemory, ObtainEvidence } from '../adapters/adapter.ts'
 import { needsPublicCertificate, type OpenAdapter } from '../adapters/table.ts'
@@ -50,17 +53,20 @@ export const ADAPTER_THREAD = new URL('./adapter-thread.ts', import.meta.url)
 /**
  * Opens adapters in a thread for each provider, so that a hostile document costs that thread and nothing else: not the
  * daemon's signing, not its links, not another provider's proof. What must be remembered between two verifications
- * is stored here, because a provider can end its thread.
+ * is stored here, because a provider can end its thread: the newest bundle of each release root, for all its providers, and through
+ * all changes of the configuration.
  */
 export function isolateAdapters(deps: IsolationDeps): OpenAdapter {
+  const accepted = new Map<string, AcceptedBundle>()
   return (attestation, subject) => {
     if (attestation.adapter === 'none') return undefined
     const host = new ThreadHost(deps)
-    let memory: AdapterMemory = {}
+    const root = rootOf(attestation)
     const obtain: ObtainEvidence = async () => {
-      const verified = await host.verify({ attestation, subject, memory })
-      memory = verified.memory
-      return verified.evidence
+      const memory = { lastAccepted: accepted.get(root) }
+      const { evidence, memory: after } = await host.verify({ attestation, subject, memory })
+      if (after.lastAccepted !== undefined) keepNewest(accepted, root, after.lastAccepted)
+      return evidence
     }
     return {
       webPki: needsPublicCertificate(attestation.adapter),
@@ -68,6 +74,21 @@ export function isolateAdapters(deps: IsolationDeps): OpenAdapter {
       close: () => host.close(),
     }
   }
+}
+
+/** Names the release root of a policy that has one; with all others nothing is remembered. */
+function rootOf(attestation: ProviderPolicy): string {
+  const root = attestation.adapter === 'envelope' ? attestation.root_key : undefined
+  const key = es256JwkSchema.safeParse(root).data
+  return key === undefined ? '' : `${key.x}.${key.y}`
+}
+
+/** @throws EvidenceRefused where a newer bundle of the root was accepted since the verification began */
+function keepNewest(all: Map<string, AcceptedBundle>, root: string, bundle: AcceptedBundle): void {
+  const before = all.get(root)
+  const isOlder = before !== undefined && before.version > bundle.version
+  if (isOlder) throw new EvidenceRefused('trust_bundle', ['trust_bundle_version'])
+  all.set(root, bundle)
 }
 
 interface Verified {

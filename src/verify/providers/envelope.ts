@@ -1,14 +1,16 @@
+import * as z from 'zod'
 import { fromUtf8, toHex, type Bytes } from '../../protocol/bytes.ts'
+import { canonicalJson } from '../../protocol/canonical-json.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
 import { providerPolicySchema, type PolicyOf } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import type { TrustBundle } from '../../protocol/trust-bundle.ts'
-import { milliseconds } from '../clock.ts'
 import { verifyEnvelope, type EnvelopeResult } from '../envelope.ts'
 import { readEnvelope } from '../envelope-hardware.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
+import type { KnownBundle } from '../newest-bundle.ts'
 import type { SnpReport } from '../snp/report.ts'
 import { summarizeSnp } from '../snp/snp-summary.ts'
 import { verifyTrustBundle, type AcceptedBundle } from '../trust-bundle.ts'
@@ -30,8 +32,8 @@ export interface EnvelopeEvidence {
 
 /** Known revocations from after the evidence. */
 export interface LaterRevocations {
-  /** The newest known bundle under the policy's root: only its revocations count. */
-  readonly newest?: TrustBundle | undefined
+  /** The newest known bundle under the policy's root, for its revocations. It must not contradict the evidence's own. */
+  readonly newest?: KnownBundle | undefined
   /** Accepts evidence from before the `since` of its revocation. */
   readonly acceptBeforeRevocation?: boolean | undefined
 }
@@ -45,7 +47,7 @@ export interface EnvelopeJudgeOptions
 }
 
 export interface JudgedEnvelope extends JudgedEvidence {
-  /** When envelope and bundle expire, in milliseconds, whatever the policy's limits on their age. */
+  /** When the first thing ends that the verdict rests on, in milliseconds since 1970. */
   readonly endsAt: number
   readonly accepted: AcceptedBundle | undefined
 }
@@ -63,13 +65,14 @@ export async function judgeEnvelope(
   policy: Policy,
   options: EnvelopeJudgeOptions,
 ): Promise<JudgedEnvelope> {
-  const { now, simulated, newest, acceptBeforeRevocation } = options
+  const { now, simulated, acceptBeforeRevocation } = options
   const {
     bundle,
     rootJwk,
     accepted,
     checks: bundleChecks,
   } = await judgeBundle(evidence.trust_bundle_jws, policy, options)
+  const newest = withoutFork(bundle, options.newest)
   const envelope = readEnvelope(evidence.envelope)
   const nonce = expectedNonce(evidence, policy, envelope)
   const result = await verifyEnvelope(envelope, {
@@ -77,6 +80,8 @@ export async function judgeEnvelope(
     simulated,
     ...(options.anchors && { anchors: options.anchors }),
     trust: { bundle, rootJwk, newest, acceptBeforeRevocation },
+    // The provider's root names what its guests run, in words of its own.
+    workload: null,
     allowedHostData: policy.allowed_host_data,
     live: {
       tlsSpkiSha256: evidence.tls_spki_sha256,
@@ -96,14 +101,10 @@ export async function judgeEnvelope(
     report.hostData,
     acceptedHostData(envelope, report, bundle, policy),
   )
-  const maxAge = Math.min(policy.max_age_seconds, envelope.max_age_seconds)
   return {
     ...describe({ envelope, result, report, bundle, nonce, jws: evidence.trust_bundle_jws }),
     checks: [...[...bundleChecks, ...checks].map(({ name }) => name), 'host_data'],
-    endsAt: Math.min(
-      milliseconds(envelope.issued_at) + maxAge * 1000,
-      milliseconds(bundle.expires_at),
-    ),
+    endsAt: result.endsAt,
     accepted,
   }
 }
@@ -162,6 +163,22 @@ async function judgeBundle(
   if (result.bundle === undefined) throw new EvidenceRefused('trust_bundle')
   const { bundle, accepted, checks } = result
   return { bundle, rootJwk, accepted, checks }
+}
+
+/** A root that signs two bundles of one version shows different ones to different people, and may hide a revocation in one. */
+function withoutFork(
+  bundle: TrustBundle,
+  newest: KnownBundle | undefined,
+): TrustBundle | undefined {
+  const isForked =
+    newest === 'forked' || (newest?.version === bundle.version && !isSame(newest, bundle))
+  if (isForked) throw new EvidenceRefused('trust_bundle', ['newest_bundle'])
+  return newest
+}
+
+function isSame(left: TrustBundle, right: TrustBundle): boolean {
+  const [one, other] = [left, right].map((bundle) => canonicalJson(z.json().parse(bundle)))
+  return one === other
 }
 
 /**

@@ -107,12 +107,13 @@ describe('revocation', () => {
     const eighth = await signBundle(world, { version: 8 })
     const ninth = await signBundle(world, { version: 9 })
     const seen = (version: number) => ({ root: world.root.kid, version, sha256: OTHER })
+    const other = (version: number) => signBundle(world, { version, expires_at: inDays(2) })
     const cases = [
-      [{ bundles: [eighth, await signBundle(world, { version: 7 })] }, 7],
+      [{ bundles: [eighth, await other(7)] }, 7],
       [{ bundles: [seventh, eighth] }, 7],
       [{ bundles: [eighth], lastAccepted: seen(7) }, 7],
       [{ lastAccepted: seen(7) }, 7],
-      [{ bundles: [ninth, eighth, await signBundle(world, { version: 8 })] }, 8],
+      [{ bundles: [ninth, eighth, await other(8)] }, 8],
       [{ bundles: [ninth, eighth], lastAccepted: seen(8) }, 8],
     ] as const
     for (const [trust, version] of cases) {
@@ -137,7 +138,7 @@ describe('revocation', () => {
     const cases = [
       [{ bundles: [bundle], lastAccepted: later }, 'version 9 was seen before, and only 8 is here'],
       [
-        { bundles: [bundle, await signBundle(world, { version: 8 })] },
+        { bundles: [bundle, await signBundle(world, { version: 8, expires_at: inDays(2) })] },
         'there are two different bundles of version 8',
       ],
       [
