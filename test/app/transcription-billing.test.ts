@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { usageOf } from '../support/answers.ts'
 import { recordedWebm, wav } from '../support/audio-samples.ts'
 import { receivedForm } from '../support/received-form.ts'
+import { silentFlac } from '../support/silent-flac.ts'
 import type { Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
 import { formBytes, post, startTranscriptionStack } from '../support/transcription-stack.ts'
@@ -46,6 +47,15 @@ async function transcribed(
 }
 
 describe('a route priced by audio', () => {
+  test.each([
+    ['says so', { duration: 4_096 }],
+    ['does not say', {}],
+  ])('bills silence for as long as it is, where the provider %s', async (_what, said) => {
+    const { bytes, seconds } = silentFlac(1_000)
+    const { row } = await transcribed('by-second', said, Buffer.from(bytes))
+    expect(row).toMatchObject({ cost_eur: seconds * 0.01 })
+  })
+
   test.each<[what: string, said: object, seconds: number | null, billed: number, cost: number]>([
     ['the length as a number', { duration: 9.25 }, 9.25, 9.25, 0.1],
     ['the length as text', { duration: '9.25' }, 9.25, 9.25, 0.1],

@@ -70,7 +70,7 @@ export function transcriptionExchange(
     ? claimedTokens(counted, typicalUsage(parsed, seconds, transcript.text))
     : NO_TOKENS
   const { usage, capped } = capTokens(claimed, max)
-  const usageCapped = capped || (reported !== undefined && reported > seconds)
+  const usageCapped = capped || (known !== undefined && known > seconds)
   const facts = { request_id: context.requestId, route: route.id }
   if (byToken ? countedPrompt(counted) === undefined : known === undefined)
     context.log('usage_estimated', facts)

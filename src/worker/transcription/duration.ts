@@ -34,6 +34,23 @@ export async function measureSeconds(
   return reported === undefined ? undefined : Math.max(reported, least)
 }
 
+/**
+ * The duration that a file states, for its reservation; undefined where it states none, and of formats whose size bounds it (WAV, and
+ * MPEG audio, whose frames have a least size). Silence takes next to nothing in the others: twelve kilobytes of FLAC can be an hour.
+ */
+export async function statedSeconds(
+  bytes: Bytes,
+  container: Container,
+  pause: () => Promise<void>,
+): Promise<number | undefined> {
+  if (container === 'wav' || container === 'mpeg') return undefined
+  const seconds =
+    container === 'webm'
+      ? await webmSeconds(bytes, pause)
+      : (await readFormat(bytes, container, pause)).seconds
+  return sound(seconds)
+}
+
 /** Files that the library cannot measure: browser recordings, and WAV files whose header was never completed. */
 async function otherwise(
   bytes: Bytes,

@@ -12,10 +12,12 @@ import { costOfBytes } from '../limits/fair-turns.ts'
 import { pause } from '../routing/budget.ts'
 import { planTranscription, type TranscriptionPlan } from '../routing/plan-transcription.ts'
 import type { AdmittedTranscription } from './admitted.ts'
+import { statedSeconds } from './duration.ts'
 import { maxUsage } from './estimate.ts'
 import { FIELDS, parseForm, type UploadForm } from './form.ts'
-import { answerTranscription } from './reply.ts'
-import { parseTranscriptionRequest, type TranscriptionRequest } from './request.ts'
+import { answerTranscription, yieldThread } from './reply.ts'
+import { checkForm, type CheckedForm, type TranscriptionRequest } from './request.ts'
+import { maxSeconds } from './seconds-bounds.ts'
 import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
 
 /**
@@ -73,8 +75,12 @@ async function admit(
   form: UploadForm,
   { key, clientRequest, once }: ReadRequest,
 ): Promise<AdmittedTranscription> {
-  const given = parseTranscriptionRequest(form)
-  const parsed = { ...given, constraints: constraintsOf(given.constraints, request.headers) }
+  const given = checkForm(form)
+  const parsed = {
+    ...given,
+    constraints: constraintsOf(given.constraints, request.headers),
+    longestSeconds: await longestSeconds(given),
+  }
   const plan = planByHealth(context, parsed)
   // A receipt needs the daemon before the answer is sent. Without one, nothing else checks that the daemon is up.
   const receipt = wantsReceipt(request.headers)
@@ -97,6 +103,12 @@ async function admit(
     once,
     clientRequest,
   }
+}
+
+/** The most that the file may last, by its size and by what it states. */
+async function longestSeconds({ file, audio }: CheckedForm): Promise<number> {
+  const stated = await statedSeconds(file.bytes, audio.container, yieldThread)
+  return maxSeconds(file.bytes, audio.container, stated)
 }
 
 /** The content that identifies a form. Clients that repeat it use another boundary text. */

@@ -1,7 +1,7 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import type { Route } from '../provider/route.ts'
 import { extensionOf } from './audio-type.ts'
-import type { TranscriptionRequest } from './request.ts'
+import type { CheckedForm } from './request.ts'
 
 /** A form for a provider; `pieces` in order are its body. */
 export interface ProviderForm {
@@ -14,11 +14,7 @@ export interface ProviderForm {
  * client's file name may hold confidential information. Plain text is requested as JSON, which includes the duration:
  * the price must not depend on the response format.
  */
-export function providerForm(
-  parsed: TranscriptionRequest,
-  route: Route,
-  boundary: string,
-): ProviderForm {
+export function providerForm(parsed: CheckedForm, route: Route, boundary: string): ProviderForm {
   const { type } = parsed.audio
   const fields = {
     model: route.config.upstream_model,

@@ -54,7 +54,8 @@ async function written(
 /** Pause between two slices of a measurement, ms. A slice blocks the thread for about as long. */
 const PAUSE_MS = 2
 
-const yieldThread = () => pause(PAUSE_MS)
+/** Lets other requests run. */
+export const yieldThread = (): Promise<void> => pause(PAUSE_MS)
 
 /** Measures the audio only when the provider reports no duration, because it may take seconds of CPU time. */
 async function measureIfUnreported(

@@ -4,19 +4,22 @@ import { readAttestation } from '../http/attestation-member.ts'
 import { ApiError } from '../http/errors.ts'
 import { audioOf, type Audio } from './audio-type.ts'
 import type { FieldName, UploadedFile, UploadForm } from './form.ts'
-import { maxSeconds } from './seconds-bounds.ts'
 import { FILE_BYTES, tooLarge } from './upload-body.ts'
 
 const RESPONSE_FORMATS = ['json', 'text', 'verbose_json'] as const
 
 export type ResponseFormat = (typeof RESPONSE_FORMATS)[number]
 
-/** A checked request. Optional fields that were empty are left out. */
-export interface TranscriptionRequest {
-  readonly file: UploadedFile
-  readonly audio: Audio
+/** A checked request. */
+export interface TranscriptionRequest extends CheckedForm {
   /** The most that the file may last. */
   readonly longestSeconds: number
+}
+
+/** A checked form. Optional fields that were empty are left out. */
+export interface CheckedForm {
+  readonly file: UploadedFile
+  readonly audio: Audio
   readonly model: string
   readonly region: string | undefined
   readonly provider: string | undefined
@@ -58,7 +61,7 @@ export const transcriptionFormSchema = z.object({
  * @throws ApiError `missing_field`, `invalid_attestation_constraint`, `invalid_response_format`, `invalid_request_error`, `invalid_file`,
  *   `upload_too_large`, `unsupported_file_type`
  */
-export function parseTranscriptionRequest(form: UploadForm): TranscriptionRequest {
+export function checkForm(form: UploadForm): CheckedForm {
   const { file } = form
   const field = (name: FieldName) => form.fields.get(name) || undefined
   const required = form.fields.get('attestation')
@@ -79,7 +82,6 @@ export function parseTranscriptionRequest(form: UploadForm): TranscriptionReques
   return {
     file,
     audio,
-    longestSeconds: maxSeconds(file.bytes, audio.container),
     model,
     region: field('region'),
     provider: field('provider'),

@@ -25,6 +25,9 @@ const MIN_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   webm: 6_000,
 }
 
+/** Of silence in FLAC: a frame of 13 bytes for 65,535 samples at 8 kHz. A head that states more than that is damaged. */
+const SILENT_BITS_PER_SECOND = 12
+
 /** Minimum of the upper bound, s: silence takes almost no bits, so a small file may be longer than the rates imply. */
 const MIN_UPPER_BOUND_SECONDS = 60
 
@@ -56,11 +59,19 @@ const MAX_BITS = 32
 const SIZE_TOLERANCE = 0.95
 const ROUNDING = 1e-6
 
-/** Maximum duration of a file, s: the amount reserved for it, and the most it can be billed. */
-export function maxSeconds(file: Uint8Array, container: Container): number {
+/**
+ * Maximum duration of a file, s: the amount reserved for it, and the most it can be billed. `stated` is what its head says, as far
+ * as silence can be that long.
+ */
+export function maxSeconds(file: Uint8Array, container: Container, stated = 0): number {
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
   if (exact !== undefined) return exact + ROUNDING_SECONDS
-  return Math.max(MIN_UPPER_BOUND_SECONDS, (8 * file.length) / MIN_BITS_PER_SECOND[container])
+  const bits = 8 * file.length
+  return Math.max(
+    MIN_UPPER_BOUND_SECONDS,
+    bits / MIN_BITS_PER_SECOND[container],
+    Math.min(stated + ROUNDING_SECONDS, bits / SILENT_BITS_PER_SECOND),
+  )
 }
 
 /** Minimum duration of a file in this format, s. */

@@ -2,10 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { concatBytes, copyBytes } from '../../../src/protocol/bytes.ts'
 import { parseForm } from '../../../src/worker/transcription/form.ts'
 import { providerForm } from '../../../src/worker/transcription/provider-form.ts'
-import {
-  parseTranscriptionRequest,
-  type TranscriptionRequest,
-} from '../../../src/worker/transcription/request.ts'
+import { checkForm, type CheckedForm } from '../../../src/worker/transcription/request.ts'
 import { m4a } from '../../support/audio-samples.ts'
 import { catalogueOf, unitPrice } from '../../support/router-config.ts'
 
@@ -13,12 +10,12 @@ const CATALOGUE = catalogueOf({
   'nova/whisper': { type: 'transcription', pricing: unitPrice('request', 1) },
 })
 const BYTES = copyBytes(m4a(2).bytes)
-const PLAIN = parseTranscriptionRequest({
+const PLAIN = checkForm({
   file: { bytes: BYTES, name: 'Divorce, call 3.m4a', type: undefined },
   fields: new Map([['model', 'whisper']]),
 })
 
-function sent(changes: Partial<TranscriptionRequest>) {
+function sent(changes: Partial<CheckedForm>) {
   const [route] = CATALOGUE.routes
   if (route === undefined) throw new Error('no route')
   const { contentType, pieces } = providerForm({ ...PLAIN, ...changes }, route, 'bound')

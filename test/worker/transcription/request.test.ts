@@ -5,7 +5,7 @@ import {
   type FieldName,
   type UploadedFile,
 } from '../../../src/worker/transcription/form.ts'
-import { parseTranscriptionRequest } from '../../../src/worker/transcription/request.ts'
+import { checkForm } from '../../../src/worker/transcription/request.ts'
 import { m4a, mp3, recordedWebm, wav } from '../../support/audio-samples.ts'
 import { refusalOf } from '../../support/refusal.ts'
 
@@ -20,7 +20,7 @@ function parse(fields: Fields = {}, file: Partial<UploadedFile> | null = {}) {
     const value = given[name]
     return value === undefined ? [] : [[name, value]]
   })
-  return parseTranscriptionRequest({
+  return checkForm({
     file: file === null ? undefined : whole,
     fields: new Map(all),
   })

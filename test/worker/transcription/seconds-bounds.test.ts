@@ -1,9 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { copyBytes } from '../../../src/protocol/bytes.ts'
 import { audioOf } from '../../../src/worker/transcription/audio-type.ts'
-import { measureSeconds } from '../../../src/worker/transcription/duration.ts'
+import { measureSeconds, statedSeconds } from '../../../src/worker/transcription/duration.ts'
 import { minSeconds, maxSeconds } from '../../../src/worker/transcription/seconds-bounds.ts'
-import { everySample, flac, mp3, variableMp3, wav } from '../../support/audio-samples.ts'
+import { silentFlac } from '../../support/silent-flac.ts'
+import {
+  everySample,
+  flac,
+  mp3,
+  recordedWebm,
+  variableMp3,
+  wav,
+} from '../../support/audio-samples.ts'
 
 const noPause = async () => {}
 
@@ -130,9 +138,9 @@ describe('a false header', () => {
   })
 })
 
-describe('an honest file', () => {
-  const samples = everySample().map((sample) => [sample.name, sample] as const)
+const samples = everySample().map((sample) => [sample.name, sample] as const)
 
+describe('an honest file', () => {
   it.each(samples)('%s is not made longer, and may be as long as it is', async (_, sample) => {
     const bytes = copyBytes(sample.bytes)
     const { container } = audioOf({ bytes, name: sample.name, type: undefined })
@@ -184,6 +192,42 @@ describe('the longest that a file may be', () => {
   it('is that of the lowest bit rate elsewhere, and a minute at least', () => {
     expect(maxSeconds(new Uint8Array(750_000), 'ogg')).toBe(1_000)
     expect(maxSeconds(copyBytes(mp3(10).bytes), 'mpeg')).toBe(60)
+  })
+
+  it('covers silence, which takes next to nothing, where its head says how long it is', async () => {
+    const { bytes, seconds } = silentFlac(1_000)
+    const stated = await statedSeconds(bytes, 'flac', noPause)
+    expect(stated).toBe(4_096)
+    expect(maxSeconds(bytes, 'flac', stated)).toBe(seconds + 1)
+    expect(maxSeconds(bytes, 'flac')).toBe(60)
+  })
+
+  it('is no longer than silence can be, whatever a damaged head says', () => {
+    expect(maxSeconds(new Uint8Array(1_500), 'ogg', 1e12)).toBe(1_000)
+  })
+
+  it('is what a file states, unless its size bounds it', async () => {
+    const files = [...everySample(), recordedWebm(31)]
+    const stated = await Promise.all(
+      files.map(async ({ name, bytes: from }) => {
+        const bytes = copyBytes(from)
+        const { container } = audioOf({ bytes, name, type: undefined })
+        return [container, await statedSeconds(bytes, container, noPause)] as const
+      }),
+    )
+    expect(stated).toEqual([
+      ['wav', undefined],
+      ['mpeg', undefined],
+      ['mpeg', undefined],
+      ['flac', 5],
+      ['ogg', 20],
+      ['mp4', 7],
+      ['mp4', 6],
+      // Its only block begins at once.
+      ['webm', undefined],
+      ['webm', 12],
+      ['webm', 31],
+    ])
   })
 
   it('is that of the lowest bit rate for a WAV without a stated length', () => {
