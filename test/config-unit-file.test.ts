@@ -5,6 +5,12 @@ import { expect, test } from 'vitest'
 
 const text = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
+test('the program that the sample unit sends its signals to is the router itself', () => {
+  const unit = text('config/confidential-model-router.service')
+  expect(unit).toContain('ExecReload=/bin/kill -HUP $MAINPID\n')
+  expect(unit).toMatch(/^ExecStart=\S+\/node_modules\/\.bin\/node src\/cli\/main\.ts serve /m)
+})
+
 test('the sample unit writes no core files and no memory to swap, and the page says to switch swap off', () => {
   const unit = text('config/confidential-model-router.service').split('\n')
   expect(unit).toEqual(expect.arrayContaining(['LimitCORE=0', 'MemorySwapMax=0']))

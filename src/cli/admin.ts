@@ -34,17 +34,37 @@ type Body = Record<string, unknown>
 
 /** Calls the router and prints its answer. */
 async function call(method: string, path: string, body?: Body): Promise<void> {
-  const answer = await openApi().call(method, path, body)
+  const { api, address } = openApi()
+  const answer = await api.call(method, path, body).catch((error: unknown) => {
+    if (error instanceof AdminCallFailed) throw error
+    throw new StartError(`the router cannot be reached at ${address}${reasonOf(error)}`, {
+      cause: error,
+    })
+  })
   console.log(typeof answer === 'string' ? answer.trimEnd() : JSON.stringify(answer, null, 2))
 }
 
-function openApi(): AdminApi {
+function openApi(): { readonly api: AdminApi; readonly address: string } {
   const options = program.opts<{ baseUrl?: string; tokenFile?: string; stateDir?: string }>()
-  const baseUrl = options.baseUrl ?? process.env['ROUTER_URL']
+  const given = options.baseUrl ?? process.env['ROUTER_URL']
+  const baseUrl = given === undefined ? undefined : originOf(given)
   const token = givenToken(options.tokenFile)
-  if (baseUrl !== undefined && token !== undefined) return new AdminApi(baseUrl, token)
+  if (baseUrl !== undefined && token !== undefined) {
+    return { api: new AdminApi(baseUrl, token), address: baseUrl }
+  }
   const local = readLocalFile(resolve(options.stateDir ?? process.env['STATE_DIR'] ?? '.state'))
-  return new AdminApi(baseUrl ?? local.base_url, token ?? local.admin_token)
+  const address = baseUrl ?? local.base_url
+  return { api: new AdminApi(address, token ?? local.admin_token), address }
+}
+
+/** @throws StartError for what is no address of a router */
+function originOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new StartError(`${text} is no address of a router, such as http://127.0.0.1:8787`)
+  }
+  if (url.pathname !== '/') throw new StartError(`${text} has a path: give ${url.origin} alone`)
+  return url.origin
 }
 
 /**
@@ -187,12 +207,16 @@ export function adminSubcommand(): Subcommand {
 
 function explain(error: unknown): number {
   if (error instanceof AdminCallFailed) console.error(JSON.stringify(error.body, null, 2))
-  else console.error(error instanceof StartError ? `error: ${error.message}` : reasonOf(error))
+  else console.error(`error: ${error instanceof Error ? error.message : String(error)}`)
   return 1
 }
 
+const OWN_CERTIFICATE = new Set(['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'])
+
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined
-  const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
-  return `error: the router cannot be reached${code}`
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
+  if (code === undefined) return ''
+  const hint = OWN_CERTIFICATE.has(code) ? ': on its own machine, call its HTTP address' : ''
+  return ` (${code})${hint}`
 }

@@ -63,7 +63,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
  * @throws Error when a command fails in a way that it does not explain
  */
 export async function runProgram(words: readonly string[]): Promise<void> {
-  const requested = words[0] ?? ''
+  const requested = (words[0] === 'help' ? words[1] : words[0]) ?? ''
   const subcommand = Object.hasOwn(COMMANDS, requested)
     ? await COMMANDS[requested]?.load()
     : undefined

@@ -1,3 +1,4 @@
+import { StartError } from './stack/start-error.ts'
 import { build, type BuildOptions, type Plugin } from 'esbuild'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +16,7 @@ const OPTIONS = {
   target: 'es2024',
   external: ['cloudflare:*', 'node:*'],
   legalComments: 'none',
-  logLevel: 'error',
+  logLevel: 'silent',
 } satisfies BuildOptions
 
 /**
@@ -23,5 +24,12 @@ const OPTIONS = {
  * @param plugins change what is bundled, for measurements
  */
 export async function bundleWorker(outFile: string, plugins: Plugin[] = []): Promise<void> {
-  await build({ ...OPTIONS, outfile: resolve(outFile), plugins })
+  try {
+    await build({ ...OPTIONS, outfile: resolve(outFile), plugins })
+  } catch (cause) {
+    // The bundler prints to the console what it finds in the sources; where it cannot write, it has only a stack.
+    if (!(cause instanceof Error) || !cause.message.includes('Failed to write')) throw cause
+    const reason = cause.message.includes('no space left') ? ': no space is left there' : ''
+    throw new StartError(`the worker cannot be written to ${resolve(outFile)}${reason}`, { cause })
+  }
 }

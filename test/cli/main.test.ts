@@ -31,6 +31,24 @@ describe('the program', () => {
     })
   })
 
+  test('shows the help of a command by its name, as with --help', async () => {
+    const [byName, byOption] = await Promise.all([cmr('help', 'verify'), cmr('verify', '--help')])
+    expect(byName.stdout).toBe(byOption.stdout)
+    expect(byName.stdout).toContain('attestation')
+  })
+
+  test.each([
+    ['127.0.0.1:8787', '127.0.0.1:8787 is no address of a router, such as http://127.0.0.1:8787'],
+    ['http://127.0.0.1:1/v1', 'http://127.0.0.1:1/v1 has a path: give http://127.0.0.1:1 alone'],
+    ['http://127.0.0.1:1', 'the router cannot be reached at http://127.0.0.1:1'],
+  ])('says of the address %s what is wrong with it', async (address, message) => {
+    const env = { ...process.env, ROUTER_URL: address, ADMIN_TOKEN: 'a'.repeat(32) }
+    const asked = promisify(execFile)(process.execPath, [PROGRAM, 'admin', 'customers', 'list'], {
+      env,
+    })
+    await expect(asked).rejects.toMatchObject({ code: 1, stderr: `error: ${message}\n` })
+  })
+
   test('names the whole command in the help of a part of it', async () => {
     const { stdout } = await cmr('release', 'measure', '--help')
     expect(stdout).toContain('Usage: confidential-model-router release measure')

@@ -147,7 +147,7 @@ describe('the start command refuses with one line', () => {
     const second = runStart({ stateDir: stack.stateDir })
     expect(await second.ended).toBe(1)
     expect(second.output().trim()).toBe(
-      `error: ${stack.stateDir} is in use by another stack: stop it, or set STATE_DIR`,
+      `error: ${stack.stateDir} is in use by another router: stop it, or name another state directory`,
     )
     expect(stack.localNow()).toEqual(stack.local)
     await stack.stop()

@@ -186,7 +186,7 @@ describe('a state directory', () => {
       stateDir: router.stateDir,
     })
     expect(await second.ended).toBe(1)
-    expect(second.output()).toContain(`${router.stateDir} is in use by another stack`)
+    expect(second.output()).toContain(`${router.stateDir} is in use by another router`)
     await second.remove()
   })
 })

@@ -154,7 +154,11 @@ async function fetchEvidence(
   const path = `/attestation${nonce === null ? '' : `?nonce=${nonce}`}`
   const [answer, hpkeKey] = await client.getTogether(path, KEY_CONFIG_PATH)
   if (answer?.status === 200 && hpkeKey !== undefined) return { answer, hpkeKey }
-  throw new InputError(`${client.base.origin}/attestation answers ${answer?.status}`)
+  const reason =
+    answer?.status === 429
+      ? ': too many were asked for from this address; try again in a minute'
+      : ''
+  throw new InputError(`${client.base.origin}/attestation answers ${answer?.status}${reason}`)
 }
 
 /** No checks without a policy; those of a policy that does not require the log are only reported. */

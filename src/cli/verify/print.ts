@@ -1,4 +1,5 @@
 import type { Check } from '../../verify/check.ts'
+import { hintsFor } from './hints.ts'
 
 /** A verdict to print: as text, or as JSON with the same content. */
 export interface Outcome {
@@ -10,6 +11,8 @@ export interface Outcome {
   readonly notes?: readonly string[] | undefined
   /** In place of 0 or 1. */
   readonly exitCode?: number
+  /** Whether it is about the router that `npm start` runs on this machine. */
+  readonly isLocal?: boolean
 }
 
 /** Prints an outcome, and sets the exit code: 0 where every check holds, 1 where one failed, unless it has its own. */
@@ -42,8 +45,11 @@ function toJson({ ok, summary, checks, notes = [] }: Outcome) {
   }
 }
 
-function table({ summary, checks, notes = [] }: Outcome): string {
-  const remarks = notes.map((note) => `note  ${printable(note)}`)
+function table({ summary, checks, notes = [], isLocal = false }: Outcome): string {
+  const remarks = [
+    ...notes.map((note) => `note  ${printable(note)}`),
+    ...hintsFor(checks, { isLocal }).map((hint) => `hint  ${hint}`),
+  ]
   const width = Math.max(0, ...checks.map(({ name }) => name.length))
   const rows = checks.map((check) => row(check, width))
   return [printable(summary), '', ...rows, ...remarks, ''].join('\n')
@@ -52,7 +58,7 @@ function table({ summary, checks, notes = [] }: Outcome): string {
 /** The result, what it proves, and the details on a line of their own. */
 function row({ ok, name, proves, detail }: Check, width: number): string {
   const head = `${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(width)}  `
-  const meaning = ok ? proves : `not proven: ${proves}`
+  const meaning = ok || proves.startsWith('nothing: ') ? proves : `not proven: ${proves}`
   const detailLine = detail === '' ? '' : `\n      ${' '.repeat(width)}  ${printable(detail)}`
   return head + meaning + detailLine
 }

@@ -164,7 +164,9 @@ async function verifyText(text: string, options: ReceiptCommandOptions): Promise
   })
   if (result.accepted !== undefined) await writeAcceptedBundle(options.state, result.accepted)
   const exitCode = EXIT_CODES[result.outcome]
-  report({ ...result, summary: receiptHeadline(result), exitCode }, options.json === true)
+  const summary = receiptHeadline(result)
+  const isLocal = options.local === true
+  report({ ...result, summary, exitCode, isLocal }, options.json === true)
 }
 
 async function routerTrust(

@@ -14,6 +14,8 @@ const localFileSchema = z.object({
   admin_token: z.string(),
   /** Path of the release root's public JWK. */
   root_key: z.string(),
+  /** The supervisor's process id: signals go there. */
+  pid: z.int(),
   pids: z.object({
     worker: z.int(),
     enclave: z.int(),

@@ -35,14 +35,17 @@ ${sdkSnippet(baseUrl, apiKey, model)}
     ${verifyCommand('attestation', stateDir)}
     ${verifyCommand('receipt', stateDir)}
 
-  Keys and credit: npm run admin -- --help      Stop: Ctrl-C
+  Keys and credit: ${commandHere(stateDir)}npm run admin -- --help      Stop: Ctrl-C
 `
 }
 
 /** The command finds the router by its state directory, which may be omitted if it is the default one. */
 function verifyCommand(what: string, stateDir: string): string {
-  const where = stateDir === resolve(DEFAULT_STATE_DIR) ? '' : `STATE_DIR=${stateDir} `
-  return `${where}npm run verify -- ${what} --local`
+  return `${commandHere(stateDir)}npm run verify -- ${what} --local`
+}
+
+function commandHere(stateDir: string): string {
+  return stateDir === resolve(DEFAULT_STATE_DIR) ? '' : `STATE_DIR=${stateDir} `
 }
 
 /** A shell command that requests one completion. */

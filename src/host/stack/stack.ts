@@ -157,6 +157,7 @@ export class Stack {
       customer_id: this.#customer.customerId,
       admin_token: this.#adminToken,
       root_key: daemon.rootKeyPath,
+      pid: process.pid,
       pids: { worker, enclave, ...Object.fromEntries(others) },
     })
   }

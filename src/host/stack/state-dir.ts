@@ -85,7 +85,9 @@ function lock(path: string): void {
     process.once('exit', () => database.close())
   } catch (error) {
     if (!(error instanceof Error) || !error.message.includes('locked')) throw error
-    throw new StartError(`${path} is in use by another stack: stop it, or set STATE_DIR`)
+    throw new StartError(
+      `${path} is in use by another router: stop it, or name another state directory`,
+    )
   }
 }
 

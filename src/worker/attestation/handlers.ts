@@ -36,9 +36,12 @@ export const getAttestation: Handler = async (request, { link, shared }) => {
   return attestationUnavailable()
 }
 
+/** The window of the daemon's budget (src/enclave/envelope/envelope-cache.ts), s: after it, everything is there again. */
+const NONCE_WINDOW_SECONDS = 60
+
 function tooManyNonces(): ApiError {
   return new ApiError('rate_limit_exceeded', 'Too many attestations were asked for.', {
-    retryAfter: 30,
+    retryAfter: NONCE_WINDOW_SECONDS,
   })
 }
 
