@@ -3,6 +3,7 @@ import { fromUtf8 } from '../../protocol/bytes.ts'
 import { formatNano, parseNano } from '../../protocol/money.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
+import { issueText } from './issue-text.ts'
 
 const MAX_BYTES = 65_536
 const MAX_TEXT = 200
@@ -40,7 +41,7 @@ export async function readJson<Schema extends z.ZodType>(
 }> {
   const bytes = await readBody(request, { maxBytes: MAX_BYTES, tooLarge, now })
   const given = bytes.length === 0 ? {} : parseJson(bytes)
-  const result = schema.safeParse(given)
+  const result = schema.safeParse(given, { error: issueText })
   if (result.success) return { value: result.data, given: memberSchema.parse(given) }
   const [issue] = result.error.issues
   throw new ApiError(
