@@ -1,27 +1,56 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { setTimeout as delay } from 'node:timers/promises'
 import { FIRST, OTHER, sound, status } from '../faults/answers.ts'
 import { ask } from '../faults/ask.ts'
 import { openWorld, type StackWorld } from '../faults/world.ts'
 import type { ProviderCall } from '../support/fault-provider.ts'
 
-const MODELS = ['whole', 'streamed'].map((name) => `circuit-${name}`)
+const MODELS = ['whole', 'streamed', 'whole-long', 'streamed-long'].map((name) => `circuit-${name}`)
 const FALLBACK = 'circuit-fallback'
 
 /** In the content of requests that the first provider cannot bear. */
 const POISON = 'POISON'
+
+/** In that of requests whose answer takes it long, streamed or whole. */
+const LONG = 'LONG'
+const LONG_MS = 20_000
+
 const ERRORS = 5
 
 let world: StackWorld
 
 beforeAll(async () => {
-  const script = (call: ProviderCall) =>
-    call.body.includes(POISON) ? status(500)(call) : sound(call)
+  const script = async (call: ProviderCall) => {
+    if (call.body.includes(LONG)) await delay(LONG_MS)
+    return call.body.includes(POISON) ? status(500)(call) : sound(call)
+  }
   const primaries = MODELS.map((model) => ({ model, at: 'alpha' as const, script }))
   world = await openWorld([...primaries, { model: FALLBACK, at: 'beta' }], {
     service: { breaker: { errors: ERRORS, window_ms: 600_000, cooldown_ms: 300_000 } },
   })
 })
 afterAll(() => world.close())
+
+test.each([
+  ['whole', false, { 'x-service-timeout-seconds': '4' }],
+  ['streamed', true, undefined],
+])(
+  '%s answers: a route that works on what one customer asks for until its time is over rests for that customer alone',
+  async (name, stream, headers) => {
+    const [customer, other] = [await world.newCustomer(), await world.newCustomer()]
+    const request = { model: `circuit-${name}-long`, stream, more: { failover: [FALLBACK] } }
+    const long = {
+      model: request.model,
+      stream,
+      more: { user: LONG },
+      ...(headers !== undefined && { headers }),
+    }
+    await Promise.all(Array.from({ length: ERRORS }, () => ask(world, customer, long)))
+    expect((await ask(world, customer, request)).text).toBe(OTHER)
+    expect((await ask(world, other, request)).text).toBe(FIRST)
+  },
+  30_000,
+)
 
 test.each([
   ['whole', false],

@@ -8,7 +8,7 @@ import { attemptRoutes } from '../../src/worker/routing/attempt.ts'
 import { attemptShare } from '../../src/worker/routing/attempt-share.ts'
 import type { CarriedCall } from '../../src/worker/routing/carried-calls.ts'
 import type { Catalogue } from '../../src/worker/routing/catalogue.ts'
-import { createRouteHealth } from '../../src/worker/routing/health.ts'
+import { createRouteHealth, type RouteHealth } from '../../src/worker/routing/health.ts'
 import { planChat, type PlannedAttempt } from '../../src/worker/routing/plan.ts'
 import { CHAT_FAILURE_MAPPING } from '../../src/worker/routing/failure-mapping.ts'
 import { catalogueOf, tokenPrice } from './router-config.ts'
@@ -39,12 +39,21 @@ export interface Run {
   /** How long routes say nothing before they answer as told. */
   readonly silences?: Readonly<Record<string, number>>
   readonly catalogue?: Catalogue
+  /** Whose request it is. */
+  readonly customer?: string
+  /** The health of earlier runs; a new one unless given. */
+  readonly health?: RouteHealth
   /** The provider that is called through the daemon. */
   readonly pinned?: string
   /** What becomes of the daemon's thread that carries a call; it lives on unless given. */
   readonly lostThread?: CarriedCall['lostThread']
   /** Whether the daemon is back in time for another route. */
   readonly daemonBack?: () => Promise<void>
+}
+
+/** A route rests after five errors. */
+export function newHealth(): RouteHealth {
+  return createRouteHealth({ errors: 5, window_ms: 1_000, cooldown_ms: 1_000 }, 'order')
 }
 
 /** Runs the loop over a plan; each route answers as told. */
@@ -61,7 +70,7 @@ export async function runAttempts(answers: Answers, { model, failover = [], ...r
   const open = new Set<CarriedCall>()
   let clock = 0
   const budget = budgetOf(rest, () => clock)
-  const health = createRouteHealth({ errors: 5, window_ms: 1_000, cooldown_ms: 1_000 }, 'order')
+  const health = rest.health ?? newHealth()
   const outcome = await attemptRoutes(
     attempts.map((attempt) => through(rest.pinned, attempt)),
     async ({ route }, limitMs) => {
@@ -80,7 +89,7 @@ export async function runAttempts(answers: Answers, { model, failover = [], ...r
       health,
       log: (_event, fields) => logged.push(fields),
       requestId: 'r',
-      customerId: 'acme',
+      customerId: rest.customer ?? 'acme',
       now: () => clock,
       pause: async () => {},
       timesFirstDelta: true,
@@ -93,7 +102,18 @@ export async function runAttempts(answers: Answers, { model, failover = [], ...r
     },
   ).catch((error: unknown) => error)
   await Promise.all(kept)
-  return { outcome, tried, limits, logged, open: open.size, health: health.snapshot(clock) }
+  const restsFor = (customer: string) =>
+    attempts[0] !== health.openCircuitsLast(attempts, clock, customer)[0]
+  return {
+    outcome,
+    tried,
+    limits,
+    logged,
+    open: open.size,
+    health: health.snapshot(clock),
+    /** Whether the first route of the plan comes after another for this customer. */
+    restsFor,
+  }
 }
 
 /** A call that counts as open until it is ended. */

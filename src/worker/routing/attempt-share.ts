@@ -10,8 +10,8 @@ export interface AttemptShare {
 const MIN_ATTEMPT_MS = 5_000
 
 /**
- * A shorter timeout does not count as a failure of the route. Otherwise one caller with a very short deadline could
- * take a healthy route out of service for all callers.
+ * A shorter timeout does not count as a failure of the route, not even for its caller: a healthy one may need as long for a
+ * short answer.
  */
 export const CONCLUSIVE_MS = 4_000
 

@@ -157,8 +157,11 @@ function noteServed(
   })
 }
 
-/** Failures that a request may cause by what is in it, unless no byte of an answer came. */
-const CONTENT_KINDS: ReadonlySet<FailureKind> = new Set(['unavailable', 'unclassified'])
+/**
+ * Failures that a request may cause by what is in it, unless it got no connection. Of a time that ran out too: whoever asks for a long
+ * answer and sets a short deadline has one whenever it likes.
+ */
+const CONTENT_KINDS: ReadonlySet<FailureKind> = new Set(['unavailable', 'unclassified', 'timeout'])
 
 function noteFailure(
   attempt: PlannedAttempt,

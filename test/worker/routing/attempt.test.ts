@@ -3,7 +3,7 @@ import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 import { SilentFailure, type Failure } from '../../../src/worker/provider/failure.ts'
-import { runAttempts as run, type Answers, type Run } from '../../support/attempt-run.ts'
+import { newHealth, runAttempts as run, type Answers, type Run } from '../../support/attempt-run.ts'
 import { refusalOf } from '../../support/refusal.ts'
 
 function refusal(outcome: unknown) {
@@ -85,6 +85,30 @@ describe('attempting routes', () => {
     const { outcome, health } = await run({ 'solo/lone': { kind: 'timeout' } }, hung)
     expect(refusal(outcome).code).toBe('upstream_timeout')
     expect(health).toMatchObject([{ route: 'solo/lone', errors: 1, last_failure: 'timeout' }])
+  })
+
+  describe('where five requests of one customer ran out of time', () => {
+    const silent: Failure = { kind: 'timeout' }
+
+    async function afterFive(failure: Failure) {
+      const health = newHealth()
+      const request = { model: 'nova/glm', failover: ['oss'], health }
+      let last = await run({ 'nova/glm': failure }, request)
+      for (let count = 1; count < 5; count++) last = await run({ 'nova/glm': failure }, request)
+      return { request, restsFor: last.restsFor }
+    }
+
+    it('the route rests for that customer, and for all once a second one has waited in vain', async () => {
+      const { request, restsFor } = await afterFive(silent)
+      expect(['acme', 'other'].map(restsFor)).toEqual([true, false])
+      await run({ 'nova/glm': silent }, { ...request, customer: 'other' })
+      expect(restsFor('third')).toBe(true)
+    })
+
+    it('the route rests for all where no connection was made', async () => {
+      const { restsFor } = await afterFive({ kind: 'timeout', unanswered: true })
+      expect(['acme', 'other'].map(restsFor)).toEqual([true, true])
+    })
   })
 
   it('holds nothing against a route whose client has left', async () => {
