@@ -6,14 +6,14 @@ import { eventStream } from '../http/reply.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
-import { pause } from '../routing/budget.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 import { serviceObject } from '../stream/service-object.ts'
 import type { StreamedAnswer } from '../stream/streamed-answer.ts'
-import { settleDelivered, settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
+import { settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import type { ClientStream } from './client-stream.ts'
+import { settleUnreceipted } from './settle-unreceipted.ts'
 import {
   cutBy,
   type ClientEnd,
@@ -131,35 +131,5 @@ function closingEvents(answer: StreamedAnswer, { usage }: Exchange): Bytes | Bro
   } catch (error) {
     if (error instanceof BrokenStream) return error
     throw error
-  }
-}
-
-/** Pauses before a failed settlement is retried: in total shorter than the reservation is kept. */
-const RETRY_PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 16_000]
-
-/**
- * Writes the usage row of an exchange without a receipt. If that fails, it is retried in the background for half a
- * minute; if the storage stays unavailable, the sweep closes the reservation.
- */
-export async function settleUnreceipted(admitted: AdmittedChat, exchange: Exchange): Promise<void> {
-  if (await wasSettled(admitted, exchange)) return
-  admitted.context.waitUntil(settleLater(admitted, exchange))
-}
-
-async function settleLater(admitted: AdmittedChat, exchange: Exchange): Promise<void> {
-  for (const ms of RETRY_PAUSES_MS) {
-    await pause(ms)
-    if (await wasSettled(admitted, exchange)) return
-  }
-}
-
-async function wasSettled(admitted: AdmittedChat, exchange: Exchange): Promise<boolean> {
-  const { context, admission } = admitted
-  try {
-    await settleDelivered(exchange, settleDeps(context, admission.customerId))
-    return true
-  } catch (error) {
-    context.log('settle_failed', { request_id: context.requestId, ...errorFields(error) })
-    return false
   }
 }
