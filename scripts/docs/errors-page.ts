@@ -22,7 +22,8 @@ Every error has the form that OpenAI-format clients read, and \`x-request-id\` t
 \`\`\`
 
 \`param\` is null where no member is at fault. A 429 always has \`Retry-After\` of at most 59 seconds, a 503 has it where a wait is
-known. \`x-should-retry: false\` stands on a 401 and on a 5xx that the same request will meet again. In a stream that has begun the error
+known. \`x-should-retry: false\` stands on a 401 and on a 5xx that the same request will meet again, and
+on an error of which a part is billed, since that of a repetition would be, too. In a stream that has begun the error
 is an event, and \`[DONE]\` does not follow it. No message ever holds a word of a prompt, an answer or a provider.
 
 \`npm run docs\` writes this page from \`src/worker/http\`; a test sees that it is current.

@@ -254,7 +254,8 @@ describe('a chat request is answered with the error of the table when', () => {
     expect(type).toBe(TYPES[answer.status])
     expect(message).not.toContain(PROMPT)
     expect(answer.headers.get('retry-after')).toBe(retryAfter ?? null)
-    const lasting = ['route_not_priced', 'unauthorized'].includes(code)
+    // What is billed each time is not to be asked for again, either.
+    const lasting = ['route_not_priced', 'unauthorized', 'upstream_timeout'].includes(code)
     expect(answer.headers.get('x-should-retry')).toBe(lasting ? 'false' : null)
     expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
   })

@@ -39,6 +39,7 @@ export const CHAT_ERRORS: readonly ErrorCode[] = [
   'model_not_found',
   'request_too_large',
   'request_timeout',
+  'answer_too_long',
   'rate_limit_exceeded',
   'upstream_rate_limit',
   'bad_gateway',

@@ -8,6 +8,8 @@ export interface ChatOptions {
   readonly receipt: boolean
   /** Budget of a request that is not streamed, in milliseconds; streams have limits of their own. */
   readonly timeoutMs: number
+  /** Whether the caller set that budget, shorter than the service's own. */
+  readonly hurried: boolean
 }
 
 const TIMEOUT_HEADER = 'X-Service-Timeout-Seconds'
@@ -29,9 +31,11 @@ export const TIMEOUT_HEADER_DOC: NonNullable<Operation['headers']> = {
  * @throws ApiError invalid_timeout_override
  */
 export function readChatOptions(headers: Headers, stream: boolean): ChatOptions {
+  const seconds = readSeconds(headers.get(TIMEOUT_HEADER), stream)
   return {
     receipt: wantsReceipt(headers),
-    timeoutMs: readSeconds(headers.get(TIMEOUT_HEADER), stream) * 1000,
+    timeoutMs: seconds * 1000,
+    hurried: seconds < DEFAULT_SECONDS,
   }
 }
 

@@ -4,6 +4,7 @@ import { runWithPauses } from '../json/steps.ts'
 import { pause } from '../routing/budget.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
+import { textBytesIn } from '../provider/estimate.ts'
 import type { Served } from '../routing/attempt.ts'
 import { serviceObject } from '../stream/service-object.ts'
 import type { JsonObject } from '../stream/json-object.ts'
@@ -22,14 +23,20 @@ export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   const readOptions = { id: answerId(admitted), includeReasoning }
   const read = (answer: JsonObject) => readProviderAnswer(answer, readOptions)
   return serveWhole<WholeAnswer>(
-    { ...admitted, attempts: plan.attempts, timeoutMs: options.timeoutMs },
-    ({ route: planned, effort }, limitMs, budget) => {
-      const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
-      const { constraints } = admitted
-      const call = { route: planned, path: '/chat/completions', body: request, constraints }
-      return requestWhole({ context, customerId, read }, call, limitMs, budget)
+    { ...admitted, ...options, attempts: plan.attempts },
+    {
+      ask: ({ route: planned, effort }, limitMs, progress) => {
+        const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
+        const { constraints } = admitted
+        const call = { route: planned, path: '/chat/completions', body: request, constraints }
+        return requestWhole({ context, customerId, read }, call, limitMs, progress)
+      },
+      write: (served) => written(admitted, served),
+      lost: (attempt, bytes) => {
+        const uncountedTextBytes = textBytesIn(chat, bytes)
+        return chatExchange(admitted, attempt, { usage: undefined, uncountedTextBytes })
+      },
     },
-    (served) => written(admitted, served),
   )
 }
 

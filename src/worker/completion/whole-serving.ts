@@ -3,14 +3,15 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import type { Steps } from '../json/steps.ts'
 import { releaseAdmission } from '../admission.ts'
 import { callDeps, readingTurn, settleDeps, wholeAttemptDeps, type Context } from '../context.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError, notToBeRepeated } from '../http/errors.ts'
 import type { Once } from '../idempotency/once.ts'
+import { AnswerRoom } from '../provider/answer-room.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, type ProviderCall } from '../provider/call.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import { readAnswer } from '../provider/read-answer.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
-import { attemptRoutes, type AttemptFn, type Served } from '../routing/attempt.ts'
+import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import { CHAT_FAILURE_MAPPING, type FailureMapping } from '../routing/failure-mapping.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
@@ -18,6 +19,8 @@ import type { Admission } from '../settle/admit.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { settleWhole, type WholeProof } from '../settle/settle-whole.ts'
+import { settleUnreceipted } from './settle-unreceipted.ts'
+import { WholeProgress } from './whole-progress.ts'
 
 /** An admitted request whose answer is not streamed. */
 export interface WholeRequest {
@@ -28,6 +31,8 @@ export interface WholeRequest {
   readonly once: Once | undefined
   readonly attempts: readonly PlannedAttempt[]
   readonly timeoutMs: number
+  /** Whether that is the caller's own limit, below that of the service. */
+  readonly hurried: boolean
   /** The chat endpoints' mapping unless given. */
   readonly failureMapping?: FailureMapping
   readonly outOfTime?: () => ApiError
@@ -51,40 +56,72 @@ export interface WrittenAnswer {
 const chatOutOfTime = () =>
   new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
 
+/** What differs between the endpoints. */
+export interface WholeDoor<T extends ProviderProof> {
+  /** One attempt on one route, within `limitMs` while other routes remain; rejects with an AttemptFailure. */
+  readonly ask: (
+    attempt: PlannedAttempt,
+    limitMs: number | undefined,
+    progress: WholeProgress,
+  ) => Promise<T>
+  readonly write: (served: Served<T>) => WrittenAnswer | Promise<WrittenAnswer>
+  /** The record of an answer that its client does not get; `bytes` of it are billed. */
+  readonly lost: (attempt: PlannedAttempt, bytes: number) => Exchange
+}
+
 /**
  * Serves a request that is not streamed: attempts -> encode -> settle. If settlement fails, the answer is withheld and
- * costs nothing. If the client disconnects, the request still runs to its end.
+ * costs nothing. If the client disconnects, the request still runs to its end. What a provider has worked for is billed
+ * without a receipt where a limit of the router, or the caller's own short time, keeps the answer from the client.
  * @throws ApiError when no route served it
  * @throws LinkUnavailable
  * @throws StorageUnavailable
  */
 export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
-  runAttempt: (...of: [...Parameters<AttemptFn<T>>, budget: Budget]) => Promise<T>,
-  write: (served: Served<T>) => WrittenAnswer | Promise<WrittenAnswer>,
+  door: WholeDoor<T>,
 ): Promise<Response> {
-  const { context, admission, receiptId, clientRequest, once, attempts } = request
-  const { failureMapping = CHAT_FAILURE_MAPPING, outOfTime = chatOutOfTime } = request
+  const { context, admission, outOfTime = chatOutOfTime } = request
   const budget = new Budget(context.now, context.after)
   budget.limit(request.timeoutMs, outOfTime)
+  let progress: WholeProgress | undefined
   try {
-    const attemptDeps = wholeAttemptDeps(context, budget, failureMapping)
-    const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget)
-    const served = await attemptRoutes(attempts, attemptFn, attemptDeps)
-    served.carried.end()
-    const { exchange, body, response, providerResponseId } = await write(served)
-    const answer = await once?.seal({ headers: response.headers, body })
-    const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
-    const deps = settleDeps(context, admission.customerId)
-    const kept = answer === undefined ? exchange : { ...exchange, answer }
-    await settleWhole(kept, receiptId, proof, deps)
-    return response
+    progress = new WholeProgress(budget, new AnswerRoom(context.takeMemory))
+    return await serveAndSettle(request, door, progress)
   } catch (error) {
-    await releaseAdmission(context, admission)
-    throw error
+    const work = progress?.lostWork(error, request.hurried)
+    if (work === undefined) {
+      await releaseAdmission(context, admission)
+      throw error
+    }
+    await settleUnreceipted(request, door.lost(work.attempt, work.bytes))
+    throw notToBeRepeated(error)
   } finally {
     budget.end()
   }
+}
+
+async function serveAndSettle<T extends ProviderProof>(
+  { context, admission, receiptId, clientRequest, once, ...request }: WholeRequest,
+  { ask, write }: WholeDoor<T>,
+  progress: WholeProgress,
+): Promise<Response> {
+  const { attempts, failureMapping = CHAT_FAILURE_MAPPING } = request
+  const attemptDeps = wholeAttemptDeps(context, progress.budget, failureMapping)
+  const served = await attemptRoutes<T>(
+    attempts,
+    (attempt, limitMs) => progress.during(attempt, () => ask(attempt, limitMs, progress)),
+    attemptDeps,
+  )
+  served.carried.end()
+  const { exchange, body, response, providerResponseId } = await write(served)
+  progress.answered()
+  const answer = await once?.seal({ headers: response.headers, body })
+  const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
+  const deps = settleDeps(context, admission.customerId)
+  const kept = answer === undefined ? exchange : { ...exchange, answer }
+  await settleWhole(kept, receiptId, proof, deps)
+  return response
 }
 
 /** The request that an answer belongs to, and the parser of the answer. */
@@ -102,12 +139,13 @@ export type ReadAnswer<Answer> = ProviderProof & { readonly answer: Answer }
  * One attempt on one route without streaming. Providers send headers with the finished answer, so only the request's
  * budget limits it, and `limitMs` while other routes remain.
  * @throws AttemptFailure
+ * @throws ApiError when a limit of the router keeps the answer from being read
  */
 export async function requestWhole<Answer>(
   { context, customerId, read }: AnswerReading<Answer>,
   call: Pick<ProviderCall, 'route' | 'path' | 'constraints'> & { readonly body: Bytes },
   limitMs: number | undefined,
-  budget: Budget,
+  { budget, room }: WholeProgress,
 ): Promise<ReadAnswer<Answer>> {
   const clock = new AttemptClock(budget, context.now, context.after)
   clock.enter(limitMs)
@@ -120,7 +158,7 @@ export async function requestWhole<Answer>(
       ...callDeps(context),
       classify: classifyResponse,
     })
-    const bytes = await readWholeBody(reply, clock, context.takeMemory)
+    const bytes = await readWholeBody(reply, clock, room)
     return {
       answer: await readAnswer(bytes, readingTurn(context, customerId), read),
       requestDigest: await sha256Hex(call.body),

@@ -42,7 +42,7 @@ export const createEmbeddings: Handler = async (request, context) => {
   if (begun instanceof Response) return begun
   const { parsed, options, requestedRoute, admission, attempts, constraints, once } = begun
   const receiptId = options.receipt ? context.newId() : null
-  const { timeoutMs } = options
+  const { timeoutMs, hurried } = options
   const { customerId } = key
   const read = (answer: JsonObject) => readEmbeddings(answer, parsed)
   const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
@@ -51,21 +51,25 @@ export const createEmbeddings: Handler = async (request, context) => {
     ...receiptHeader(receiptId),
     ...droppedNamesHeader([...parsed.dropped, ...named]),
   }
+  const terms = { admission, constraints, requestedRoute }
   return serveWhole<Embedded>(
-    { context, admission, receiptId, clientRequest, once, attempts, timeoutMs },
-    async ({ route }, limitMs, budget) => {
-      const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
-      const call = { route, path: '/embeddings', body: sent, constraints }
-      return requestWhole({ context, customerId, read }, call, limitMs, budget)
-    },
-    async ({ attempt, value: { answer } }) => {
-      const terms = { admission, constraints, requestedRoute }
-      const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
-      const service = serviceObject(exchange, receiptId)
-      const whole = answerBody(answer, exchange, service)
-      const body = await runWithPauses(printInParts(whole), () => pause(0))
-      const response = jsonText(body, headers)
-      return { exchange, body, response, providerResponseId: answer.providerResponseId }
+    { context, admission, receiptId, clientRequest, once, attempts, timeoutMs, hurried },
+    {
+      ask: async ({ route }, limitMs, progress) => {
+        const { upstream_model: model } = route.config
+        const sent = utf8(JSON.stringify({ model, ...parsed.forwarded }))
+        const call = { route, path: '/embeddings', body: sent, constraints }
+        return requestWhole({ context, customerId, read }, call, limitMs, progress)
+      },
+      write: async ({ attempt, value: { answer } }) => {
+        const exchange = embeddingExchange(context, attempt, terms, answer.countedTokens, parsed)
+        const service = serviceObject(exchange, receiptId)
+        const whole = answerBody(answer, exchange, service)
+        const body = await runWithPauses(printInParts(whole), () => pause(0))
+        const response = jsonText(body, headers)
+        return { exchange, body, response, providerResponseId: answer.providerResponseId }
+      },
+      lost: (attempt) => embeddingExchange(context, attempt, terms, undefined, parsed),
     },
   )
 }
@@ -118,7 +122,7 @@ function embeddingExchange(
   context: Context,
   { route, failover }: PlannedAttempt,
   terms: Pick<Exchange, 'admission' | 'constraints' | 'requestedRoute'>,
-  { countedTokens }: EmbeddingsAnswer,
+  countedTokens: number | undefined,
   parsed: EmbeddingsRequest,
 ): Exchange {
   const { requestId } = context

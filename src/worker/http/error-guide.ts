@@ -167,9 +167,10 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   answer_too_long: {
     means:
-      'The streamed answer has more than 8 Mi characters of text that must be held until its end in this format. What was produced is billed.',
+      'The answer is longer than the router holds: one that is not streamed has more than 16 MiB or too many values, or the text of a streamed one, ' +
+      'which must be held until its end in this format, more than 8 Mi characters. What was produced is billed.',
     remedy:
-      'Limit the answer (`max_output_tokens`), or take `/v1/chat/completions`, where nothing is held.',
+      'Limit the answer (`max_tokens`, `max_output_tokens`, `n`, `top_logprobs`), or stream it from `/v1/chat/completions`, where nothing is held.',
   },
   request_timeout: {
     means: 'The body came too slowly: it has ten seconds, and one more for every 32 KB.',
@@ -230,7 +231,8 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: retryLater,
   },
   upstream_timeout: {
-    means: 'The time of the request was over before a provider had answered.',
+    means:
+      'The time of the request was over before a provider had answered. Where the caller had set less than 180 seconds, the prompt of the last attempt is billed.',
     remedy: 'Stream long answers, or raise `X-Service-Timeout-Seconds` (600 at most).',
   },
 }

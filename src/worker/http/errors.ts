@@ -66,7 +66,7 @@ export const ERROR_STATUS = {
   request_too_large: 413,
   upload_too_large: 413,
   idempotency_key_reused: 422,
-  /** A limit of the router, for formats in which text must be held until the end of the answer. */
+  /** A limit of the router, for answers that are not streamed, and formats in which text must be held until the end of a stream. */
   answer_too_long: 422,
   /** Answered in the format that clients of EHBP recognise. */
   key_config_mismatch: 422,
@@ -166,6 +166,13 @@ export function errorHeaders(error: ApiError): Record<string, string> {
   }
   if (NOT_RETRYABLE.has(error.code)) headers['x-should-retry'] = 'false'
   return headers
+}
+
+/** The same error for a client that is not to repeat its request, because each repetition is paid for. */
+export function notToBeRepeated(error: unknown): unknown {
+  if (!(error instanceof ApiError)) return error
+  const headers = { ...error.details.headers, 'x-should-retry': 'false' }
+  return new ApiError(error.code, error.message, { ...error.details, headers })
 }
 
 /**

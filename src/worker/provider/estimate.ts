@@ -1,3 +1,4 @@
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { BYTES_PER_TOKEN } from '../stream/estimate-text.ts'
 import { MEDIA_KINDS, PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
 import type { Range } from '../json/scan.ts'
@@ -46,6 +47,24 @@ export function maxPromptTokens(request: ChatRequest, { config }: Route): number
     Math.ceil(messages.audioBytes / AUDIO_CHARACTERS_PER_TOKEN) +
     media
   )
+}
+
+/** What an entry of log probabilities takes in an answer at least: `{"token":"a","logprob":-1,"bytes":[97]}`, bytes. */
+const BYTES_PER_LOG_PROBABILITY = 40
+
+/**
+ * UTF-8 bytes of text in so many bytes of an answer that cannot be read. Where log probabilities were asked for, each token
+ * comes with an entry for itself and for each alternative, which are nearly all of the answer.
+ */
+export function textBytesIn({ bytes, members }: ChatRequest, answerBytes: number): number {
+  if (valueOf(bytes, members.get('logprobs')) !== 'true') return answerBytes
+  const alternatives = Number(valueOf(bytes, members.get('top_logprobs'))) || 0
+  const entries = BYTES_PER_LOG_PROBABILITY * (1 + Math.max(0, alternatives))
+  return Math.ceil((answerBytes * BYTES_PER_TOKEN) / (BYTES_PER_TOKEN + entries))
+}
+
+function valueOf(bytes: Bytes, range: Range | undefined): string {
+  return range === undefined ? '' : fromUtf8(bytes.subarray(range.start, range.end)).trim()
 }
 
 function lengthOf(range: Range | undefined): number {

@@ -11,7 +11,7 @@ import {
   type JsonObject,
 } from '../stream/json-object.ts'
 import { toAttemptFailure } from './attempt-failure.ts'
-import { AttemptFailure } from './failure.ts'
+import { tooLong } from './answer-room.ts'
 
 /** Whose answer is read, and what reading a large one takes. */
 export interface ReadingTurn {
@@ -40,7 +40,8 @@ const LARGE_BYTES = 256 * 1024
  * Parses and reads a provider's answer that is not streamed.
  * @param read throws BrokenStream on an answer that cannot be passed on
  * @throws AttemptFailure
- * @throws ApiError `rate_limit_exceeded` when too many large answers of the customer wait
+ * @throws ApiError `answer_too_long` when it has too many values, `rate_limit_exceeded` when too many large answers of the
+ *   customer wait
  */
 export async function readAnswer<Answer>(
   bytes: Bytes,
@@ -65,7 +66,7 @@ async function parseParts(bytes: Bytes, pause: () => Promise<void>): Promise<Jso
     const answer = await parseInParts(withoutByteOrderMark(bytes), limits)
     if (isJsonObject(answer)) return answer
   } catch (error) {
-    if (error instanceof TooManyValues) throw new AttemptFailure({ kind: 'unclassified' })
+    if (error instanceof TooManyValues) throw tooLong('has too many values')
     if (!(error instanceof JsonSyntaxError)) throw error
   }
   throw new BrokenStream('malformed')

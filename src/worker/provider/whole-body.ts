@@ -1,33 +1,23 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import type { AnswerRoom } from './answer-room.ts'
 import type { AttemptClock } from './attempt-clock.ts'
 import { lostConnection, streamOf, type ProviderReply } from './call.ts'
-import { AttemptFailure } from './failure.ts'
-
-/** Far above any real answer. A larger one is invalid, and parsing it would block all requests of the thread. */
-const WHOLE_BODY_BYTES = 16 * 1024 * 1024
-
-/** Step in which memory is reserved for a body of undeclared length. */
-const STEP_BYTES = 64 * 1024
 
 type WholeReply = Pick<ProviderReply, 'response' | 'declaredBytes'>
 
 /**
- * The whole body of a provider's answer. Its memory is taken from the share for request and answer bodies.
- * @throws AttemptFailure when it is cut off or too large; the clock's reason when that ends the attempt; the error of
- *   `takeMemory` when there is no memory
+ * The whole body of a provider's answer.
+ * @throws AttemptFailure when it is cut off; the clock's reason when that ends the attempt; the error of the room where it does
+ *   not take the answer
  */
 export async function readWholeBody(
   reply: WholeReply,
   clock: AttemptClock,
-  takeMemory: (bytes: number) => void,
+  room: Pick<AnswerRoom, 'hold'>,
 ): Promise<Bytes> {
   const { response, declaredBytes } = reply
-  if (declaredBytes === undefined) return collect(streamOf(reply), clock, takeMemory)
-  if (declaredBytes > WHOLE_BODY_BYTES) {
-    await response.body?.cancel()
-    throw new AttemptFailure({ kind: 'unclassified' })
-  }
-  const refused = refusalOf(takeMemory, declaredBytes)
+  if (declaredBytes === undefined) return collect(streamOf(reply), clock, room)
+  const refused = refusalOf(room, declaredBytes, true)
   if (refused !== undefined) {
     await response.body?.cancel()
     throw refused.error
@@ -39,13 +29,14 @@ export async function readWholeBody(
   return new Uint8Array(bytes)
 }
 
-/** Why there is no memory; undefined where it was taken. */
+/** Why there is no room; undefined where there is. */
 function refusalOf(
-  takeMemory: (bytes: number) => void,
+  room: Pick<AnswerRoom, 'hold'>,
   bytes: number,
+  declared: boolean,
 ): { readonly error: unknown } | undefined {
   try {
-    takeMemory(bytes)
+    room.hold(bytes, declared)
     return undefined
   } catch (error) {
     return { error }
@@ -55,11 +46,10 @@ function refusalOf(
 async function collect(
   body: ReadableStream<Uint8Array>,
   clock: AttemptClock,
-  takeMemory: (bytes: number) => void,
+  room: Pick<AnswerRoom, 'hold'>,
 ): Promise<Bytes> {
   const parts: Uint8Array[] = []
   let length = 0
-  let taken = 0
   const reader = body.getReader()
   for (;;) {
     const { value, done } = await reader.read().catch(() => {
@@ -68,18 +58,10 @@ async function collect(
     if (done) return concatBytes(...parts)
     parts.push(value)
     length += value.length
-    if (length > taken) {
-      const more = Math.max(STEP_BYTES, length - taken)
-      const refused = refusalOf(takeMemory, more)
-      if (refused !== undefined) {
-        await reader.cancel()
-        throw refused.error
-      }
-      taken += more
-    }
-    if (length > WHOLE_BODY_BYTES) {
+    const refused = refusalOf(room, length, false)
+    if (refused !== undefined) {
       await reader.cancel()
-      throw new AttemptFailure({ kind: 'unclassified' })
+      throw refused.error
     }
   }
 }

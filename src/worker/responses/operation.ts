@@ -41,5 +41,5 @@ export const RESPONSES_OPERATION: Operation = {
     'application/json': { name: 'ResponsesAnswer', schema: responseSchema },
     'text/event-stream': { name: 'ResponsesEvent', schema: eventSchema },
   },
-  errors: [...CHAT_ERRORS, 'answer_too_long'],
+  errors: CHAT_ERRORS,
 }

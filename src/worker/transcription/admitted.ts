@@ -31,6 +31,12 @@ export interface AdmittedTranscription {
   readonly clientRequest: Bytes
 }
 
+/** What a transcript is billed by. */
+interface Heard extends Pick<Transcript, 'seconds' | 'usage'> {
+  /** UTF-8 bytes of its text. */
+  readonly textBytes: number
+}
+
 /** `service.usage` (see docs/api.md). */
 interface ServiceUsage {
   readonly billing_unit: BillingUnit
@@ -55,7 +61,7 @@ const NO_TOKENS: TokenUsage = {
 export function transcriptionExchange(
   admitted: AdmittedTranscription,
   attempt: PlannedAttempt,
-  transcript: Transcript,
+  transcript: Heard,
   measuredSeconds: number | undefined,
 ): Exchange {
   const { context, plan, admission, parsed } = admitted
@@ -67,7 +73,7 @@ export function transcriptionExchange(
   const byToken = billingUnit(route) === 'token'
   const counted = transcript.usage
   const claimed = byToken
-    ? claimedTokens(counted, typicalUsage(parsed, seconds, transcript.text))
+    ? claimedTokens(counted, typicalUsage(parsed, seconds, transcript.textBytes))
     : NO_TOKENS
   const { usage, capped } = capTokens(claimed, max)
   const usageCapped = capped || (known !== undefined && known > seconds)

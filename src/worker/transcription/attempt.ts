@@ -8,7 +8,7 @@ import { AttemptFailure, classifyTranscriptionResponse } from '../provider/failu
 import { streamPieces } from '../provider/streamed-body.ts'
 import { readAnswer } from '../provider/read-answer.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
-import type { Budget } from '../routing/budget.ts'
+import type { WholeProgress } from '../completion/whole-progress.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { AdmittedTranscription } from './admitted.ts'
 import { providerForm } from './provider-form.ts'
@@ -31,12 +31,13 @@ const DIGEST_MS = 30_000
  * One attempt on one route with the whole file. Providers send headers with the finished answer, so only the
  * request's budget limits it, and `limitMs` while other routes remain.
  * @throws AttemptFailure
+ * @throws ApiError when a limit of the router keeps the answer from being read
  */
 export async function requestTranscript(
   { context, admission, parsed, constraints }: AdmittedTranscription,
   { route }: PlannedAttempt,
   limitMs: number | undefined,
-  budget: Budget,
+  { budget, room }: WholeProgress,
 ): Promise<TranscriptAnswer> {
   const clock = new AttemptClock(budget, context.now, context.after)
   clock.enter(limitMs)
@@ -54,7 +55,7 @@ export async function requestTranscript(
       ...callDeps(context),
       classify: classifyTranscriptionResponse,
     })
-    const bytes = await readWholeBody(reply, clock, context.takeMemory)
+    const bytes = await readWholeBody(reply, clock, room)
     const turn = readingTurn(context, admission.customerId)
     const transcript = await readAnswer(bytes, turn, (answer) =>
       inOneStep(() => readTranscript(answer, Number(parsed.temperature ?? 0))),

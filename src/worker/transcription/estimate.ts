@@ -36,20 +36,16 @@ export function maxUsage(parsed: TranscriptionRequest, { config }: Route): Audio
 export function typicalUsage(
   parsed: TranscriptionRequest,
   seconds: number,
-  text: string,
+  textBytes: number,
 ): TokenUsage {
   return {
     promptTokens: Math.ceil(seconds * TYPICAL_TOKENS_PER_SECOND) + promptTextTokens(parsed),
-    completionTokens: textTokens(text),
+    completionTokens: estimateTextTokens(textBytes),
     cachedTokens: 0,
     cacheWriteTokens: 0,
   }
 }
 
 function promptTextTokens({ prompt = '' }: TranscriptionRequest): number {
-  return textTokens(prompt)
-}
-
-function textTokens(text: string): number {
-  return estimateTextTokens(utf8(text).length)
+  return estimateTextTokens(utf8(prompt).length)
 }

@@ -75,6 +75,7 @@ export const TRANSCRIPTION_OPERATION: Operation = {
     'model_not_allowed',
     'customer_suspended',
     'upload_too_large',
+    'answer_too_long',
     'rate_limit_exceeded',
     'upstream_rate_limit',
     'upstream_error',

@@ -1,3 +1,4 @@
+import { utf8 } from '../../protocol/bytes.ts'
 import { serveWhole, type WrittenAnswer } from '../completion/whole-serving.ts'
 import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
@@ -26,11 +27,18 @@ export function answerTranscription(admitted: AdmittedTranscription): Promise<Re
       receiptId,
       attempts: plan.attempts,
       timeoutMs: context.config.service.timeouts.transcription_ms,
+      hurried: false,
       failureMapping: TRANSCRIPTION_FAILURE_MAPPING,
       outOfTime,
     },
-    (attempt, limitMs, budget) => requestTranscript(admitted, attempt, limitMs, budget),
-    (served) => written(admitted, served, receiptId),
+    {
+      ask: (attempt, limitMs, progress) => requestTranscript(admitted, attempt, limitMs, progress),
+      write: (served) => written(admitted, served, receiptId),
+      lost: (attempt, bytes) => {
+        const lost = { seconds: undefined, usage: undefined, textBytes: bytes }
+        return transcriptionExchange(admitted, attempt, lost, undefined)
+      },
+    },
   )
 }
 
@@ -44,7 +52,9 @@ async function written(
 ): Promise<WrittenAnswer> {
   const { admission, parsed } = admitted
   const measuredSeconds = await measureIfUnreported(admitted, transcript)
-  const exchange = transcriptionExchange(admitted, attempt, transcript, measuredSeconds)
+  const textBytes = utf8(transcript.text).length
+  const heard = { ...transcript, textBytes }
+  const exchange = transcriptionExchange(admitted, attempt, heard, measuredSeconds)
   const answer = makeAnswer(parsed, { ...transcript, measuredSeconds }, exchange, receiptId)
   const headers = { ...admission.rateLimitHeaders, ...receiptHeader(receiptId) }
   const response = answer.toResponse(headers)

@@ -91,8 +91,25 @@ export const UNAVAILABLE = failed('unavailable', '503 routes_unavailable')
 /** 503: one of the router's clocks ended the attempt. */
 export const TIMED_OUT = failed('timeout', '503 routes_unavailable')
 
-/** 504: the only route used up the whole time of a synchronous request. */
-export const OUT_OF_TIME = failed('timeout', '504 upstream_timeout')
+const SILENT = failed('timeout', '504 upstream_timeout')
+
+/** 504: the only route used up the whole time of a synchronous request, which the caller had set, so that the prompt is billed. */
+export const OUT_OF_TIME: Expectation = {
+  ...SILENT,
+  alone: { ...SILENT.alone, ledger: `alpha ${PROMPT_ESTIMATE}+0, no receipt` },
+}
+
+/** The provider made more than the router takes: it is billed up to the route's limit, without a receipt, and no other route is asked. */
+export const TOO_LONG = notPassedOn({
+  client: '422 answer_too_long',
+  ledger: `alpha ${PROMPT_ESTIMATE}+1000, no receipt`,
+  health: 'closed',
+  calls: 1,
+})
+
+function notPassedOn(outcome: Outcome): Expectation {
+  return { alone: outcome, paired: outcome }
+}
 
 /** The request itself is refused, by whatever route. */
 export function refused(code: string): Expectation {

@@ -9,7 +9,7 @@ import {
   STOP,
   usageFrame,
 } from '../answers.ts'
-import { served, UNCLASSIFIED, type ProviderCase } from './case.ts'
+import { served, TOO_LONG, UNCLASSIFIED, type ProviderCase } from './case.ts'
 
 const MIB = 1024 * 1024
 
@@ -55,18 +55,18 @@ export const LARGE_CASES: readonly ProviderCase[] = [
     failures: [16],
     script: longLine(17 * MIB),
     stream: UNCLASSIFIED,
-    whole: UNCLASSIFIED,
+    whole: TOO_LONG,
   },
   {
     name: 'a body of 17 MiB that declares 5 bytes',
     failures: [16],
     script: belyingItsLength(17 * MIB),
-    whole: UNCLASSIFIED,
+    whole: TOO_LONG,
   },
   {
     name: 'a body of 33 MiB',
     failures: [16],
     script: longLine(33 * MIB),
-    whole: UNCLASSIFIED,
+    whole: TOO_LONG,
   },
 ]

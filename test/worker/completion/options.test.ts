@@ -4,10 +4,12 @@ import { refusalOf } from '../../support/refusal.ts'
 
 const timeout = (value: string) => new Headers({ 'X-Service-Timeout-Seconds': value })
 
+const DEFAULTS = { receipt: true, timeoutMs: 180_000, hurried: false }
+
 describe('readChatOptions', () => {
   it('keeps a receipt and gives 180 seconds where nothing is said', () => {
-    expect(readChatOptions(new Headers(), false)).toEqual({ receipt: true, timeoutMs: 180_000 })
-    expect(readChatOptions(new Headers(), true)).toEqual({ receipt: true, timeoutMs: 180_000 })
+    expect(readChatOptions(new Headers(), false)).toEqual(DEFAULTS)
+    expect(readChatOptions(new Headers(), true)).toEqual(DEFAULTS)
   })
 
   it.each([
@@ -34,6 +36,15 @@ describe('readChatOptions', () => {
     ['99999999999999999999999', 600_000],
   ])('reads X-Service-Timeout-Seconds "%s" as %d ms', (value, timeoutMs) => {
     expect(readChatOptions(timeout(value), false).timeoutMs).toBe(timeoutMs)
+  })
+
+  it.each([
+    ['1', true],
+    ['179', true],
+    ['180', false],
+    ['600', false],
+  ])('takes X-Service-Timeout-Seconds "%s" for a hurry: %s', (value, hurried) => {
+    expect(readChatOptions(timeout(value), false).hurried).toBe(hurried)
   })
 
   it.each([

@@ -138,7 +138,7 @@ async function streamed({
     }),
     format,
     dropped: [],
-    options: { receipt: false, timeoutMs: 1 },
+    options: { receipt: false, hurried: false, timeoutMs: 1 },
     plan: { requestedRoute: 'glm-5', ocr: false, attempts },
     constraints: undefined,
     admission,

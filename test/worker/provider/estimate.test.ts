@@ -3,6 +3,7 @@ import {
   estimatePromptTokens,
   maxCompletionTokens,
   maxPromptTokens,
+  textBytesIn,
 } from '../../../src/worker/provider/estimate.ts'
 import { estimateTextTokens } from '../../../src/worker/stream/estimate-text.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
@@ -57,6 +58,25 @@ describe('estimatePromptTokens', () => {
     const tools = [{ type: 'function', function: { name: 'f' } }]
     const bytes = JSON.stringify(tools).length
     expect(estimate(content('abc'), { tools })).toBe(16 + Math.ceil((3 + bytes) / 3))
+  })
+})
+
+describe('textBytesIn', () => {
+  const bytesIn = (more: object) =>
+    textBytesIn(
+      chatRequest({ model: 'm', messages: [{ role: 'user', content: 'x' }], ...more }),
+      86_000,
+    )
+
+  it('takes all of an answer for text', () => {
+    expect(bytesIn({})).toBe(86_000)
+    expect(bytesIn({ logprobs: false, top_logprobs: 20 })).toBe(86_000)
+  })
+
+  it('leaves out the log probabilities that were asked for, of each token and of its alternatives', () => {
+    expect(bytesIn({ logprobs: true })).toBe(6_000)
+    expect(bytesIn({ logprobs: true, top_logprobs: 1 })).toBe(Math.ceil((86_000 * 3) / 83))
+    expect(bytesIn({ logprobs: true, top_logprobs: 'x' })).toBe(6_000)
   })
 })
 

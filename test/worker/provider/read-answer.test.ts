@@ -39,10 +39,14 @@ describe('an answer', () => {
   test.each([
     ['is not JSON', large(', x')],
     ['is no object', utf8(`["${'x'.repeat(MIB)}"]`)],
-    ['has more values than memory for one', large(`, "n": [${'{},'.repeat(2 * MIB)}{}]`)],
     ['is small and not JSON', utf8('{')],
   ])('that %s is the failure of its provider', async (_what, bytes) => {
     await expect(namesOf(bytes)).rejects.toMatchObject(unclassified)
+  })
+
+  test('that has more values than memory for one is refused by the router, and no failure of its provider', async () => {
+    const values = large(`, "n": [${'{},'.repeat(2 * MIB)}{}]`)
+    await expect(namesOf(values)).rejects.toMatchObject({ code: 'answer_too_long' })
   })
 
   test('waits while another large one is read', async () => {

@@ -1,12 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/worker/http/errors.ts'
+import { AnswerRoom } from '../../../src/worker/provider/answer-room.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
-import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
 import { readWholeBody } from '../../../src/worker/provider/whole-body.ts'
 
 const MIB = 1024 * 1024
 const PIECE = 50_000
+
+/** What is taken before a provider is asked. */
+const ORDINARY = 65_536
 
 /** An answer of so many bytes in pieces, and whether its sender was told to stop. */
 function answer(bytes: number) {
@@ -35,7 +38,7 @@ function read(body: ReadableStream<Uint8Array>, declared: number | undefined, mo
   const outcome = readWholeBody(
     { response: new Response(body), declaredBytes: declared },
     clock,
-    takeMemory,
+    new AnswerRoom(takeMemory),
   )
   return { taken, outcome: outcome.catch((reason: unknown) => reason) }
 }
@@ -46,9 +49,9 @@ describe('the memory of a whole answer', () => {
   it('is taken once, before any of it is read, where its length is declared', async () => {
     const { body } = answer(3 * PIECE)
     const { taken, outcome } = read(body, 3 * PIECE)
-    expect(taken).toEqual([3 * PIECE])
+    expect(taken).toEqual([ORDINARY, 3 * PIECE - ORDINARY])
     expect(lengthOf(await outcome)).toBe(3 * PIECE)
-    expect(taken).toEqual([3 * PIECE])
+    expect(taken).toHaveLength(2)
   })
 
   it('is taken as it comes where no length is declared, never less than has come', async () => {
@@ -78,9 +81,7 @@ describe('the memory of a whole answer', () => {
     async (declared) => {
       const { body, stopped } = answer(17 * MIB)
       const { taken, outcome } = read(body, declared)
-      const failure = await outcome
-      expect(failure).toBeInstanceOf(AttemptFailure)
-      expect(failure).toMatchObject({ failure: { kind: 'unclassified' } })
+      expect(await outcome).toMatchObject({ code: 'answer_too_long' })
       expect(taken.reduce((all, one) => all + one, 0)).toBeLessThanOrEqual(16 * MIB + 65_536)
       expect(stopped()).toBe(true)
     },
