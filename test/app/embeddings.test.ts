@@ -264,3 +264,13 @@ describe('X-Service-Failover and X-Service-Reasoning', () => {
     expect(answer.headers.get('x-service-dropped-members')).toBe('X-Service-Reasoning')
   })
 })
+
+test('an answer that the router does not take is billed, by the estimate of its input', async () => {
+  const frames = [`{"data": [${'{},'.repeat(2 * 1024 * 1024)}{}]}`]
+  await standin.script({ headers: { 'content-type': 'application/json' }, frames })
+  const answer = await post('/v1/embeddings', { model: 'bge-m3', input: 'a'.repeat(30) })
+  expect(answer.status).toBe(422)
+  const { data } = await (await stack.fetch('/v1/usage?limit=1')).json()
+  const id = answer.headers.get('x-request-id')
+  expect(data[0]).toMatchObject({ id, receipt_id: null, prompt_tokens: 10, completion_tokens: 0 })
+})

@@ -46,6 +46,27 @@ async function transcribed(
   return { body, service: body?.service.usage, row: data[0] }
 }
 
+/** JSON with more values than the router reads of one answer. */
+const TOO_MANY = `{"text": "one two three", "words": [${'{},'.repeat(2 * 1024 * 1024)}{}]}`
+
+test.each([
+  ['by-second', { audio_seconds: null, cost_eur: 0.04 }],
+  ['by-token', { audio_seconds: null }],
+])('a transcript that the router does not take is billed (%s)', async (model, billed) => {
+  const headers = { 'content-type': 'application/json' }
+  await standin.script({ headers, frames: [TOO_MANY] })
+  const parts = [
+    { name: 'model', content: model },
+    { name: 'file', fileName: 'a', content: wav(4).bytes },
+  ]
+  const answer = await post(stack, formBytes(parts))
+  expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([422, 'false'])
+  expect(await answer.json()).toMatchObject({ error: { code: 'answer_too_long' } })
+  const { data } = await usageOf(await stack.fetch('/v1/usage?limit=1'))
+  const id = answer.headers.get('x-request-id')
+  expect(data[0]).toMatchObject({ ...billed, id, receipt_id: null })
+})
+
 describe('a route priced by audio', () => {
   test.each([
     ['says so', { duration: 4_096 }],

@@ -47,7 +47,8 @@ export class WholeProgress {
   lostWork(error: unknown, hurried: boolean): LostWork | undefined {
     if (this.#asked === undefined || !(error instanceof ApiError)) return undefined
     const { come } = this.room
-    const bytes = this.budget.expired ? (hurried ? 0 : undefined) : come
+    const ownTime = hurried ? 0 : undefined
+    const bytes = error === this.budget.signal.reason ? ownTime : come
     return bytes === undefined ? undefined : { attempt: this.#asked, bytes }
   }
 }

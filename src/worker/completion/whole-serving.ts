@@ -66,7 +66,7 @@ export interface WholeDoor<T extends ProviderProof> {
   ) => Promise<T>
   readonly write: (served: Served<T>) => WrittenAnswer | Promise<WrittenAnswer>
   /** The record of an answer that its client does not get; `bytes` of it are billed. */
-  readonly lost: (attempt: PlannedAttempt, bytes: number) => Exchange
+  readonly lost: (attempt: PlannedAttempt, bytes: number) => Exchange | Promise<Exchange>
 }
 
 /**
@@ -94,7 +94,7 @@ export async function serveWhole<T extends ProviderProof>(
       await releaseAdmission(context, admission)
       throw error
     }
-    await settleUnreceipted(request, door.lost(work.attempt, work.bytes))
+    await settleUnreceipted(request, await door.lost(work.attempt, work.bytes))
     throw notToBeRepeated(error)
   } finally {
     budget.end()

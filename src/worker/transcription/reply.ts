@@ -3,6 +3,8 @@ import { serveWhole, type WrittenAnswer } from '../completion/whole-serving.ts'
 import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import type { Served } from '../routing/attempt.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import type { Exchange } from '../settle/exchange.ts'
 import { pause } from '../routing/budget.ts'
 import { TRANSCRIPTION_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
 import { transcriptionExchange, type AdmittedTranscription } from './admitted.ts'
@@ -34,10 +36,7 @@ export function answerTranscription(admitted: AdmittedTranscription): Promise<Re
     {
       ask: (attempt, limitMs, progress) => requestTranscript(admitted, attempt, limitMs, progress),
       write: (served) => written(admitted, served, receiptId),
-      lost: (attempt, bytes) => {
-        const lost = { seconds: undefined, usage: undefined, textBytes: bytes }
-        return transcriptionExchange(admitted, attempt, lost, undefined)
-      },
+      lost: (attempt, bytes) => lost(admitted, attempt, bytes),
     },
   )
 }
@@ -61,6 +60,17 @@ async function written(
   return { exchange, body: answer.body, response, providerResponseId: undefined }
 }
 
+/** What is billed of a transcript that cannot be read: the audio as it is measured, or as it typically is where too much is being measured. */
+async function lost(
+  admitted: AdmittedTranscription,
+  attempt: PlannedAttempt,
+  textBytes: number,
+): Promise<Exchange> {
+  const heard = { seconds: undefined, usage: undefined, textBytes }
+  const measuredSeconds = await measureIfUnreported(admitted, heard).catch(() => undefined)
+  return transcriptionExchange(admitted, attempt, heard, measuredSeconds)
+}
+
 /** Pause between two slices of a measurement, ms. A slice blocks the thread for about as long. */
 const PAUSE_MS = 2
 
@@ -70,7 +80,7 @@ export const yieldThread = (): Promise<void> => pause(PAUSE_MS)
 /** Measures the audio only when the provider reports no duration, because it may take seconds of CPU time. */
 async function measureIfUnreported(
   { context, admission, parsed }: AdmittedTranscription,
-  { seconds }: Transcript,
+  { seconds }: Pick<Transcript, 'seconds'>,
 ): Promise<number | undefined> {
   if (seconds !== undefined) return undefined
   return context.shared.measuring.during(admission.customerId, 1, { now: context.now, pause }, () =>

@@ -49,6 +49,7 @@ const late = { error: OUT_OF_TIME, isOutOfTime: true }
 describe('a request that ends without an answer pays for', () => {
   it.each([
     ['an answer that the router does not take', { error: LIMIT, come: 5 }, 5],
+    ['such an answer also once the time is over', { error: LIMIT, come: 5, isOutOfTime: true }, 5],
     ['the prompt of what was under way when its own time was over', { ...late, hurried: true }, 0],
     ['no more than that where some of it had come', { ...late, hurried: true, come: 7 }, 0],
   ] as const)('%s', async (_, ending, bytes) => {
