@@ -97,6 +97,16 @@ describe('a chat request is refused', () => {
       JSON.stringify({ ...OK, user: CANARY.repeat(MIB) }),
       refusal(413, 'request_too_large'),
     ],
+    [
+      'with hundreds of thousands of content parts',
+      `{"model":"glm-5","messages":[{"role":"user","content":[${'{},'.repeat(140_000)}{}]}]}`,
+      refusal(413, 'request_too_large'),
+    ],
+    [
+      'with hundreds of thousands of members in a message',
+      `{"model":"glm-5","messages":[{"role":"user",${'"":0,'.repeat(530_000)}"content":"a"}]}`,
+      refusal(413, 'request_too_large'),
+    ],
   ]
   test.each(cases)('%s', async (_what, body, expected) => {
     expect(await refusalOf(await chat(body))).toEqual(expected)

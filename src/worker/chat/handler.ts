@@ -1,3 +1,4 @@
+import { requireFewValues } from '../completion/few-values.ts'
 import { serveCompletions } from '../completion/handler.ts'
 import { parseChatRequest } from '../completion/request.ts'
 import { chatFormat } from './encoder.ts'
@@ -6,6 +7,7 @@ import { chatFormat } from './encoder.ts'
 export const completeChat = serveCompletions({
   endpoint: '/v1/chat/completions',
   decode: (body) => {
+    requireFewValues(body)
     const chat = parseChatRequest(body)
     return { chat, dropped: [], format: chatFormat(chat.includeUsage) }
   },

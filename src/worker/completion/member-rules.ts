@@ -4,6 +4,7 @@ import { refuseMistakenMember } from '../http/attestation-member.ts'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
 import { JsonCursor, JsonSyntaxError } from '../json/scan.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
+import type { ValueLimits } from '../json/value-limits.ts'
 import { requireFewValues } from './few-values.ts'
 
 /**
@@ -102,10 +103,10 @@ export function ruleTable(rules: readonly MemberRule[]): ReadonlyMap<string, Mem
  * @throws ApiError request_too_large where it has too many values, else invalid_request_error, also where it is nested so
  *   deeply that reading or writing it could overflow the stack
  */
-export function parseBodyObject(bytes: Bytes): JsonObject {
+export function parseBodyObject(bytes: Bytes, limits?: ValueLimits): JsonObject {
   let value: unknown
   try {
-    requireFewValues(bytes)
+    requireFewValues(bytes, limits)
     value = JSON.parse(fromUtf8(bytes))
   } catch (error) {
     if (error instanceof ApiError) throw error

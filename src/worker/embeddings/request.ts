@@ -3,6 +3,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import type { Constraints } from '../../protocol/constraints.ts'
 import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
+import { OF_EMBEDDINGS } from '../completion/few-values.ts'
 import { parseBodyObject, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { failoverSchema, MAX_FAILOVERS } from '../completion/request-members.ts'
 import { isText } from '../completion/list-schema.ts'
@@ -72,7 +73,7 @@ const failover = new CheckedMember(
  * @throws ApiError missing_field for `model` and `input`, else invalid_request_error; none quotes the body
  */
 export function parseEmbeddingsRequest(bytes: Bytes): EmbeddingsRequest {
-  const body = parseBodyObject(bytes)
+  const body = parseBodyObject(bytes, OF_EMBEDDINGS)
   const { mapped, dropped } = sortMembers(body, EMBEDDINGS_RULES)
   requireMembers(mapped, ['model', 'input'])
   const read = input.read(mapped['input'])

@@ -9,7 +9,7 @@ export interface ValueLimits {
   readonly names: number
 }
 
-/** Whether a text that may be JSON holds more than this. Looking takes a few milliseconds for each MiB. */
+/** Whether a text that may be JSON holds more than this. Looking takes at most a few milliseconds for each MiB, less in long strings. */
 export function holdsMoreThan(
   { memoryBytes, names: most }: ValueLimits,
   text: Uint8Array,
@@ -29,11 +29,28 @@ export function holdsMoreThan(
   return false
 }
 
+/** How many bytes of a string are read one by one before the native search, which takes as long to begin. */
+const NEAR_BYTES = 32
+
 /** The position of the closing quote; behind the text where there is none. */
 function endOfString(text: Uint8Array, start: number): number {
   let at = start + 1
-  while (at < text.length && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1
-  return at
+  for (;;) {
+    const near = Math.min(at + NEAR_BYTES, text.length)
+    while (at < near && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1
+    if (at >= text.length || text[at] === QUOTE) return at
+    const quote = text.indexOf(QUOTE, at)
+    if (quote === -1) return text.length
+    if (!isEscaped(text, at, quote)) return quote
+    at = quote + 1
+  }
+}
+
+/** Whether a quote follows an odd number of backslashes; no escape begins before `from` and ends behind it. */
+function isEscaped(text: Uint8Array, from: number, quote: number): boolean {
+  let at = quote
+  while (at > from && text[at - 1] === BACKSLASH) at -= 1
+  return (quote - at) % 2 === 1
 }
 
 /** Whether the string that ends here is the name of a member. White space is skipped, and so is what JSON does not allow. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CheckedMember } from '../completion/checked-member.ts'
+import { requireFewEntries } from '../completion/few-entries.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
@@ -37,8 +38,9 @@ const choice = new CheckedMember(
 
 const CHOICES = { auto: 'auto', any: 'required', none: 'none' } as const
 
-/** @throws ApiError where a tool or the choice is malformed */
+/** @throws ApiError where there are too many tools, or a tool or the choice is malformed */
 export function readTools(tools: unknown, toolChoice: unknown): ReadTools {
+  requireFewEntries(tools, 'tools')
   const functions: ToolFunction[] = []
   const dropped: string[] = []
   for (const offered of toolList.optional(tools) ?? []) {

@@ -4,6 +4,7 @@ import { EFFORTS, parseEffort } from '../../protocol/effort.ts'
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
+import { requireFewEntries } from '../completion/few-entries.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { isText, listOf, textsByName } from '../completion/list-schema.ts'
 import { parseChatRequest } from '../completion/request.ts'
@@ -78,6 +79,7 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
   const instructions = text.optional(mapped['instructions'])
   const input = readInput(instructions, mapped['input'])
   const tools = readTools(mapped['tools'])
+  requireFewEntries(mapped['include'], 'include')
   const included = include.optional(mapped['include']) ?? []
   const format = textOptions.optional(mapped['text'])
   const effort = effortOf(mapped['reasoning'])

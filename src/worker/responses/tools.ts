@@ -3,6 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import type { ToolIdentity } from '../../protocol/stream-record.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
+import { requireFewEntries } from '../completion/few-entries.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
 
 /** The tools of a request, as functions. */
@@ -63,7 +64,7 @@ export function flatName(name: string, namespace: string | undefined): string {
 /**
  * Turns every tool that a model can call into a plain function. Hosted tools are dropped, because clients that offer
  * them also work without.
- * @throws ApiError where a tool is malformed, or two have the same name
+ * @throws ApiError where there are too many, one is malformed, or two have the same name
  */
 export function readTools(value: unknown): ToolSet {
   const functions: JsonObject[] = []
@@ -93,14 +94,24 @@ export function readTools(value: unknown): ToolSet {
       },
     })
   }
-  for (const tool of value === undefined ? [] : toolList.read(value)) {
-    if (tool.type !== 'namespace') add(tool, undefined)
+  for (const [tool, namespace] of offeredTools(value)) add(tool, namespace)
+  return { functions, identities, dropped }
+}
+
+/** The tools of a request, those of namespaces included, each with its namespace. */
+function offeredTools(value: unknown): readonly (readonly [JsonObject, string | undefined])[] {
+  requireFewEntries(value, 'tools')
+  const offered: (readonly [JsonObject, string | undefined])[] = []
+  for (const tool of toolList.optional(value) ?? []) {
+    if (tool.type !== 'namespace') offered.push([tool, undefined])
     else {
       const { name, tools } = namespaceShape.read(tool)
-      for (const inner of tools) add(inner, name)
+      requireFewEntries(tools, 'tools')
+      for (const inner of tools) offered.push([inner, name])
     }
+    requireFewEntries(offered, 'tools')
   }
-  return { functions, identities, dropped }
+  return offered
 }
 
 interface ReadTool {
@@ -184,6 +195,7 @@ export function chooseTools(value: unknown, { functions, identities }: ToolSet):
   if (functions.length === 0) return {}
   if (value === undefined) return { tools: functions }
   const choice = choiceShape.read(value)
+  if (typeof choice !== 'string') requireFewEntries(choice.tools, 'tool_choice.tools')
   if (typeof choice === 'string') return { tools: functions, tool_choice: choice }
   if (choice.type === 'allowed_tools') {
     const allowed = new Set(

@@ -43,8 +43,8 @@ test.each([
   expect(refusalOf(input)).toEqual(REFUSAL)
 })
 
-test('three million wrong entries are refused without a description of each', () => {
+test('two million wrong entries are refused without a description of each', () => {
   // Descriptions take more than a kilobyte for each entry, which no process has.
-  const input = Array.from({ length: 3_000_000 }, () => -1)
+  const input = Array.from({ length: 2_000_000 }, () => -1)
   expect(refusalOf(input)).toEqual(REFUSAL)
 })
