@@ -124,14 +124,10 @@ function writeMessages(
   sink.copy(bytes, written, messages.end)
 }
 
-interface MessageMember extends Range {
-  readonly name: string
-  readonly value: Range
-}
-
 /**
  * An assistant message with its earlier reasoning under the one name that the route accepts, or without it. Where a
- * client sends both names, the last text is kept.
+ * client sends both names, the last text is kept. The members are read twice and not listed: a message has room for hundreds of
+ * thousands of them.
  */
 function writeMessage(
   sink: ByteSink,
@@ -139,30 +135,34 @@ function writeMessage(
   message: Range,
   historyField: string | undefined,
 ): void {
-  const members: MessageMember[] = []
+  const kept = historyField === undefined ? undefined : lastReasoning(bytes, message)
   const cursor = new JsonCursor(bytes, message.start)
+  let separator = '{'
   cursor.object((name, start) => {
     const value = cursor.skip()
-    members.push({ name, start, end: value.end, value })
-  })
-  const isReasoning = ({ name }: MessageMember) =>
-    name === 'reasoning' || name === 'reasoning_content'
-  const kept =
-    historyField === undefined
-      ? undefined
-      : members.findLast((member) => isReasoning(member) && !isNull(bytes, member.value))
-  let separator = '{'
-  for (const member of members) {
-    const isReplaced = isReasoning(member) || (kept !== undefined && member.name === historyField)
-    if (isReplaced && member !== kept) continue
+    const isKept = value.start === kept
+    const isReplaced = isReasoning(name) || (kept !== undefined && name === historyField)
+    if (isReplaced && !isKept) return
     sink.text(separator)
     separator = ','
-    if (member === kept) {
-      sink.text(`${JSON.stringify(historyField)}:`)
-      sink.copy(bytes, member.value.start, member.value.end)
-    } else {
-      sink.copy(bytes, member.start, member.end)
-    }
-  }
+    if (isKept) sink.text(`${JSON.stringify(historyField)}:`)
+    sink.copy(bytes, isKept ? value.start : start, value.end)
+  })
   sink.text(separator === '{' ? '{}' : '}')
+}
+
+/** Where the last earlier reasoning of a message begins; undefined where it has none. */
+function lastReasoning(bytes: Bytes, message: Range): number | undefined {
+  let last: number | undefined
+  const cursor = new JsonCursor(bytes, message.start)
+  cursor.object((name) => {
+    if (!isReasoning(name)) return
+    const value = cursor.skip()
+    if (!isNull(bytes, value)) last = value.start
+  })
+  return last
+}
+
+function isReasoning(name: string): boolean {
+  return name === 'reasoning' || name === 'reasoning_content'
 }

@@ -232,6 +232,13 @@ describe('buildChatBody with earlier reasoning', () => {
     )
   })
 
+  it('hands on every other member of a message that has hundreds of thousands of them', () => {
+    const many = '"":0,'.repeat(500_000)
+    const message = (name: string) => `{"role":"assistant",${many}"${name}":"a",${many}"c":1}`
+    const text = withHistory(message('reasoning'))
+    expect(built(text, routeNaming('thinking')) === sentHistory(message('thinking'))).toBe(true)
+  })
+
   it.each([
     ['{"role":"assistant","reasoning":"a","content":"x"}', '{"role":"assistant","content":"x"}'],
     ['{"reasoning":"a","role":"assistant","reasoning_content":"b"}', '{"role":"assistant"}'],
