@@ -20,7 +20,7 @@ export const CHAT_MEMBERS: readonly ChatMemberRule[] = [
   mapped('stream', 'whether the answer is streamed'),
   mapped(
     'stream_options',
-    '`include_usage` puts `usage` on the last chunk; the provider is always asked for it, and gets the other options as they are',
+    '`include_usage` puts `usage` on the last chunk; the provider is always asked for it, and gets the other options as they are, besides `continuous_usage_stats`',
   ),
   mapped('temperature', '`temperature`, from 0 to 2'),
   mapped('max_tokens', '`max_tokens`'),

@@ -94,13 +94,19 @@ function addStreamMembers(sent: Members, { bytes, members, stream }: ChatRequest
   sent.set('stream_options', (sink) => writeStreamOptions(sink, bytes, options))
 }
 
+/**
+ * Left out of the options: usage is always requested, and counts on every chunk are those of its own choice alone at vLLM, so
+ * that of several choices only one would be counted until the last chunk.
+ */
+const OWN_OPTIONS: ReadonlySet<string> = new Set(['include_usage', 'continuous_usage_stats'])
+
 function writeStreamOptions(sink: ByteSink, bytes: Bytes, options: Range | undefined): void {
   sink.text('{')
   if (options !== undefined) {
     const cursor = new JsonCursor(bytes, options.start)
     cursor.object((name, start) => {
       const { end } = cursor.skip()
-      if (name === 'include_usage') return
+      if (OWN_OPTIONS.has(name)) return
       sink.copy(bytes, start, end)
       sink.text(',')
     })

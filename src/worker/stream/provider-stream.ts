@@ -66,7 +66,9 @@ export class ProviderStream {
   #openingFrames = 0
   #finishReason: string | undefined
   #stopSequence: string | undefined
-  #severalChoices = false
+  /** How many choices there are, by their indexes, and how many of them have ended. */
+  #choices = 1
+  #endedChoices = 0
   #terminated = false
   #done = false
   #providerResponseId: string | undefined
@@ -174,21 +176,24 @@ export class ProviderStream {
     this.#providerResponseId ??= readResponseId(id)
     const choices = optionalObjects(chunk['choices'])
     const onlyTexts = choices.map((choice, position) => this.#takeChoice(choice, position))
-    const counted = this.tally.take(chunk['usage'])
-    // With several choices the first may finish before the others, and counts still grow after that.
-    const final = choices.length === 0 || !this.#severalChoices
-    if (counted && final && this.#finishReason !== undefined) this.#done = true
+    // With several choices the first may finish before the others, and counts still grow after that. Those on a chunk with a choice
+    // may be of that choice alone (vLLM, `continuous_usage_stats`), until all have ended: then some servers send the total there.
+    const several = choices.length > 0 && this.#choices > 1
+    const counted = this.tally.take(chunk['usage'], several && this.#endedChoices < this.#choices)
+    if (counted && !several && this.#finishReason !== undefined) this.#done = true
     // The text of a chunk with a count of its own is already counted, and its repetition would not be.
     const isUncounted = this.tally.uncountedTextBytes > 0
     return choices.length === 1 && isUncounted ? onlyTexts[0] : undefined
   }
 
   #takeChoice(choice: JsonObject, position: number): string | undefined {
-    const isFirst = choiceIndex(choice, position) === 0
+    const index = choiceIndex(choice, position)
+    const isFirst = index === 0
+    this.#choices = Math.max(this.#choices, index + 1)
+    if (choice['finish_reason']) this.#endedChoices += 1
     const form = isFirst ? this.#tools.form : undefined
     this.tally.addText(producedTextBytes(choice['delta'], form))
-    this.tally.take(choice['usage'])
-    if (!isFirst) this.#severalChoices = true
+    this.tally.take(choice['usage'], this.#choices > 1)
     if (!isFirst || this.#finishReason !== undefined) return undefined
     const reason = readFinishReason(choice['finish_reason'])
     const onlyText = this.#takeDelta(optionalObject(choice['delta']) ?? {}, choice['logprobs'])

@@ -1,5 +1,6 @@
 import { keepShape } from '../../protocol/keep-shape.ts'
 import type { TallyCounts } from '../../protocol/stream-record.ts'
+import { BYTES_PER_TOKEN } from './estimate-text.ts'
 import { isJsonObject, type JsonObject } from './json-object.ts'
 import type { TokenUsage } from './token-usage.ts'
 
@@ -61,10 +62,11 @@ export class UsageTally {
 
   /**
    * Merges one `usage` member.
+   * @param isPartial whether it may count one of several choices alone: it covers no more text than so many tokens have
    * @returns whether it contained a count: null, a wrong type, and the zeros that some servers send first do not
    *   count
    */
-  take(usage: unknown): boolean {
+  take(usage: unknown, isPartial = false): boolean {
     if (!isJsonObject(usage)) return false
     // A prompt is never empty.
     const input = greatestCount(usage['prompt_tokens'], usage['input_tokens']) || undefined
@@ -74,10 +76,16 @@ export class UsageTally {
     const completion = output ?? restOf(total, input)
     if (prompt === 0 && completion === 0) return false
     this.#prompt = Math.max(this.#prompt, prompt)
-    this.#completion = Math.max(this.#completion, completion)
-    if (completion > 0) this.#uncountedTextBytes = 0
+    const more = Math.max(0, completion - this.#completion)
+    this.#completion += more
+    if (completion > 0)
+      this.#coverText(isPartial ? more * BYTES_PER_TOKEN : Number.POSITIVE_INFINITY)
     this.#takeDetails(usage)
     return true
+  }
+
+  #coverText(bytes: number): void {
+    this.#uncountedTextBytes = Math.max(0, this.#uncountedTextBytes - bytes)
   }
 
   #takeDetails(usage: JsonObject): void {

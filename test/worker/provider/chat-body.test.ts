@@ -117,6 +117,11 @@ describe('buildChatBody', () => {
       ',"stream_options":{"a" : 0.50,"include_usage":null,"b":[1, 2],"include\\u005fusage":false}',
       '{"a" : 0.50,"b":[1, 2],"include_usage":true}',
     ],
+    [
+      'counts on every chunk, which are not requested',
+      ',"stream_options":{"continuous_usage_stats":true,"a":1}',
+      '{"a":1,"include_usage":true}',
+    ],
   ])('asks for usage in a stream with %s', (_, options, expected) => {
     expect(built(chatText(`"stream":true${options}`))).toBe(
       `${HELLO},"stream":true,"stream_options":${expected}}`,
