@@ -30,6 +30,8 @@ type Line = z.input<typeof lineSchema>
 export class ReservationLog {
   readonly #file: number
   readonly #write: (file: number, bytes: Buffer) => number
+  /** From then on the descriptor may be another file's. */
+  #isClosed = false
 
   /** @param write as `writeSync`, which writes less than it is given where the disk is full */
   constructor(path: string, write: (file: number, bytes: Buffer) => number = writeSync) {
@@ -39,9 +41,10 @@ export class ReservationLog {
 
   /**
    * Notes what operations did, before they are answered.
-   * @throws Error when it cannot be written
+   * @throws Error when it cannot be written, or is closed
    */
   note(calls: readonly LedgerCall[], outcomes: readonly LedgerOutcome[]): void {
+    if (this.#isClosed) throw new Error('the ledger is closed')
     const lines = calls.flatMap((call, index) => lineOf(call, outcomes[index]) ?? [])
     if (lines.length === 0) return
     // What a full disk took of an earlier note must not spoil the first line of this one.
@@ -50,12 +53,13 @@ export class ReservationLog {
     if (written < bytes.length) throw new Error('the disk is full: SQLITE_FULL')
   }
 
-  /** To be called when the tables have every reservation that was noted. */
+  /** To be called when the tables have every reservation that was noted. A fold may end after the log is closed: then it stays as it is. */
   clear(): void {
-    ftruncateSync(this.#file)
+    if (!this.#isClosed) ftruncateSync(this.#file)
   }
 
   close(): void {
+    this.#isClosed = true
     closeSync(this.#file)
   }
 }

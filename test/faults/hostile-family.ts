@@ -64,6 +64,7 @@ function withHost(host: string, target: string, expected: string, method = 'GET'
 }
 
 const INVALID = '400 invalid_request_error'
+const TOO_LARGE = '413 request_too_large'
 const NOT_THERE = '404 not_found'
 const UNSUPPORTED = '404 unsupported_endpoint'
 const SERVED = '200'
@@ -77,7 +78,7 @@ const JSON_TRICKS: readonly Hostile[] = [
   post(
     'objects 100,000 deep in a message',
     `{"model": "${MODEL}", "messages": ${'[{"content":'.repeat(1e5)}`,
-    INVALID,
+    TOO_LARGE,
   ),
   post('a seed of 100,000 digits', chat(`"seed": ${'9'.repeat(1e5)}`), SERVED),
   post('a temperature of 1e999', chat('"temperature": 1e999'), INVALID),
@@ -136,7 +137,7 @@ const OVERSIZED: readonly Hostile[] = [
   post(
     'a million messages',
     `{"model": "${MODEL}", "messages": [${'{},'.repeat(1e6)}{}]}`,
-    INVALID,
+    TOO_LARGE,
   ),
   post('a hundred thousand failovers', chat(`"failover": [${'"x",'.repeat(1e5)}"x"]`), INVALID),
   post(

@@ -1,4 +1,12 @@
-import { mkdtempSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -113,4 +121,19 @@ test('a settlement that stored nothing ends a reservation; one that is settled n
   log.note([settlement('lost')], [ended('claim_lost')])
   expect(openReservations(path).map(({ requestId }) => requestId)).toEqual(['settled'])
   log.close()
+})
+
+test('a log that is closed is neither noted in nor cleared, and the file that has its descriptor then is left alone', () => {
+  const path = join(directory, 'closed')
+  const log = new ReservationLog(path)
+  log.note([admission('open')], [admitted])
+  log.close()
+  const other = join(directory, 'other')
+  const file = openSync(other, 'w')
+  writeSync(file, 'of somebody else')
+  log.clear()
+  expect(() => log.note([admission('late')], [admitted])).toThrow('the ledger is closed')
+  closeSync(file)
+  expect(readFileSync(other, 'utf8')).toBe('of somebody else')
+  expect(openReservations(path).map(({ requestId }) => requestId)).toEqual(['open'])
 })
