@@ -13,6 +13,7 @@ import {
   STOP,
   TEXT,
   usageFrame,
+  usageMember,
 } from './answers.ts'
 import { PROMPT, PROMPT_ESTIMATE } from './ask.ts'
 import { openCrowdedWorld } from './crowd.ts'
@@ -60,6 +61,22 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
     wire.head(200, EVENT_STREAM)
     const other = { index: 1, delta: { content: 'x'.repeat(3000) }, finish_reason: null }
     wire.send(ROLE + event({ choices: [other] }) + content('Hello '))
+  },
+  // Many models take each digit for a token, which comes as a delta of its own.
+  digits: ({ wire }) => {
+    wire.head(200, EVENT_STREAM)
+    wire.send(ROLE + '0123456789'.split('').map(content).join('') + content('Hello '))
+  },
+  // Each count is that of its own choice, as of vLLM with `continuous_usage_stats`.
+  'counts-of-choices': ({ wire }) => {
+    wire.head(200, EVENT_STREAM)
+    const counted = [1, 2, 3, 4, 5, 6].flatMap((token) =>
+      [0, 1].map((index) => {
+        const choices = [{ index, delta: { content: 'abc' }, finish_reason: null }]
+        return event({ choices, ...usageMember({ prompt: 7, completion: token }) })
+      }),
+    )
+    wire.send(ROLE + counted.join('') + content('Hello '))
   },
   'all-said': ({ wire }) => {
     wire.head(200, EVENT_STREAM)
@@ -125,6 +142,20 @@ const HANG_UPS: readonly HangUp[] = [
     stream: true,
     after: 'Hello ',
     expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+1000, no receipt`,
+  },
+  {
+    stage: 'failure 01: after text in digits, each of which is billed as a token',
+    model: 'digits',
+    stream: true,
+    after: 'Hello ',
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+11, no receipt`,
+  },
+  {
+    stage: 'failure 01: after counts of one choice each, where the text of both is billed',
+    model: 'counts-of-choices',
+    stream: true,
+    after: 'Hello ',
+    expected: `${GONE} | alpha 7+14, no receipt`,
   },
   {
     stage: 'failure 01: after a further choice, which is billed',

@@ -25,7 +25,9 @@ export class UsageTally {
   #cached: number | undefined
   #cacheWrite: number | undefined
   #reasoning: number | undefined
-  #uncountedTextBytes = 0
+  #textBytes = 0
+  /** Deltas with text: most are one token, which may be a single byte. */
+  #deltas = 0
 
   static {
     keepShape(new UsageTally())
@@ -39,7 +41,7 @@ export class UsageTally {
     tally.#cached = counts.cached
     tally.#cacheWrite = counts.cache_write
     tally.#reasoning = counts.reasoning
-    tally.#uncountedTextBytes = counts.uncounted_text_bytes
+    tally.#textBytes = counts.uncounted_text_bytes
     return tally
   }
 
@@ -51,13 +53,15 @@ export class UsageTally {
       cached: this.#cached,
       cache_write: this.#cacheWrite,
       reasoning: this.#reasoning,
-      uncounted_text_bytes: this.#uncountedTextBytes,
+      uncounted_text_bytes: this.uncountedTextBytes,
     }
   }
 
-  /** Adds bytes of text that no count includes yet; the next count of completion tokens does. */
+  /** Adds the bytes of a delta's text, which no count includes yet; the next count of completion tokens does. */
   addText(bytes: number): void {
-    this.#uncountedTextBytes += bytes
+    if (bytes === 0) return
+    this.#textBytes += bytes
+    this.#deltas += 1
   }
 
   /**
@@ -78,14 +82,16 @@ export class UsageTally {
     this.#prompt = Math.max(this.#prompt, prompt)
     const more = Math.max(0, completion - this.#completion)
     this.#completion += more
-    if (completion > 0)
-      this.#coverText(isPartial ? more * BYTES_PER_TOKEN : Number.POSITIVE_INFINITY)
+    if (completion > 0) this.#coverText(isPartial ? more : undefined)
     this.#takeDetails(usage)
     return true
   }
 
-  #coverText(bytes: number): void {
-    this.#uncountedTextBytes = Math.max(0, this.#uncountedTextBytes - bytes)
+  /** @param tokens undefined: all text so far */
+  #coverText(tokens: number | undefined): void {
+    this.#textBytes =
+      tokens === undefined ? 0 : Math.max(0, this.#textBytes - tokens * BYTES_PER_TOKEN)
+    this.#deltas = tokens === undefined ? 0 : Math.max(0, this.#deltas - tokens)
   }
 
   #takeDetails(usage: JsonObject): void {
@@ -124,9 +130,12 @@ export class UsageTally {
     }
   }
 
-  /** UTF-8 bytes of text added since completion tokens were last counted: billed in addition to the counts. */
+  /**
+   * UTF-8 bytes of text added since completion tokens were last counted: billed in addition to the counts. For each delta at
+   * least so many that it is billed as a token.
+   */
   get uncountedTextBytes(): number {
-    return this.#uncountedTextBytes
+    return Math.max(this.#textBytes, this.#deltas * BYTES_PER_TOKEN)
   }
 
   /** The counts to show to the client: those that are billed, else the provider's. */

@@ -266,8 +266,8 @@ describe('text that no usage covers', () => {
     ['reasoning that the client does not want', { index: 0, delta: { reasoning: 'hidden' } }, 6],
     [
       'the same reasoning under both names once',
-      { delta: { reasoning: 'a', reasoning_content: 'a' } },
-      1,
+      { delta: { reasoning: 'same', reasoning_content: 'same' } },
+      4,
     ],
     ['a further choice', { index: 1, delta: { content: 'other', tool_calls: [call] } }, 5 + 10],
     [
@@ -287,7 +287,7 @@ describe('text that no usage covers', () => {
       { index: 1, delta: { content: [1], tool_calls: 'x' } },
       0,
     ],
-    ['a call in the older form', { index: 1, delta: { function_call: { arguments: '{}' } } }, 2],
+    ['a call in the older form', { index: 1, delta: { function_call: { arguments: '{ }' } } }, 3],
   ])('counts %s', (_, choice, bytes) => {
     const stream = createChatStream({ ...OPTIONS, includeReasoning: false })
     stream.push(utf8(event(choice)))
@@ -313,8 +313,8 @@ describe('text that no usage covers', () => {
   })
 
   test('counts text that repeats the frame of an earlier one', () => {
-    const stream = started(...['ab', 'cd', 'é'].map((content) => event({ delta: { content } })))
-    expect(stream.uncountedTextBytes).toBe(6)
+    const stream = started(...['abc', 'def', 'éé'].map((content) => event({ delta: { content } })))
+    expect(stream.uncountedTextBytes).toBe(10)
   })
 
   test('is none once completion tokens were counted, and starts over after that', () => {
@@ -327,7 +327,7 @@ describe('text that no usage covers', () => {
   test('is not covered by a usage that counts the prompt alone', () => {
     const stream = started(TEXT)
     stream.push(utf8('data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":0}}\n\n'))
-    expect(stream.uncountedTextBytes).toBe(1)
+    expect(stream.uncountedTextBytes).toBe(3)
   })
 })
 

@@ -163,8 +163,11 @@ describe('members of an answer', () => {
   )
 
   test('text of all choices counts as produced where the provider counted nothing', () => {
-    const choices = ['a', 'bb'].map((content) => ({ message: { content }, finish_reason: 'stop' }))
-    expect(rebuild(JSON.stringify({ choices })).uncountedTextBytes).toBe(3)
+    const choices = ['abc', 'abcd'].map((content) => ({
+      message: { content },
+      finish_reason: 'stop',
+    }))
+    expect(rebuild(JSON.stringify({ choices })).uncountedTextBytes).toBe(7)
   })
 
   test('numbers inside tool arguments stay as they are', () => {

@@ -100,6 +100,34 @@ test('counts are merged by maximum, each by itself', () => {
   expect(counts.tokens).toMatchObject({ promptTokens: 10, completionTokens: 9, cachedTokens: 8 })
 })
 
+describe('text that no count covers', () => {
+  test('counts at least as many bytes as are estimated to be a token for each delta with text', () => {
+    const counts = new UsageTally()
+    for (const digit of '0123456789') counts.addText(digit.length)
+    for (let empty = 0; empty < 10; empty++) counts.addText(0)
+    expect(counts.uncountedTextBytes).toBe(3 * 10)
+    counts.addText(100)
+    expect(counts.uncountedTextBytes).toBe(110)
+  })
+
+  test('is covered by a count, and in part by one that is partial', () => {
+    const counts = new UsageTally()
+    for (let delta = 0; delta < 10; delta++) counts.addText(1)
+    counts.take({ completion_tokens: 4 }, true)
+    expect(counts.uncountedTextBytes).toBe(3 * 6)
+    counts.take({ completion_tokens: 4 })
+    expect(counts.uncountedTextBytes).toBe(0)
+    counts.addText(1)
+    expect(counts.uncountedTextBytes).toBe(3)
+  })
+
+  test('is the same in a tally that continues from these counts', () => {
+    const counts = new UsageTally()
+    for (let delta = 0; delta < 10; delta++) counts.addText(1)
+    expect(UsageTally.of(counts.counts).uncountedTextBytes).toBe(3 * 10)
+  })
+})
+
 test('details are reported only where the provider gave them, zeros too', () => {
   const none = { cachedTokens: undefined, cacheWriteTokens: undefined, reasoningTokens: undefined }
   const { promptTokens, completionTokens } = tally(THREE).tokens ?? {}
