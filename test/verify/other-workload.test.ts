@@ -1,11 +1,11 @@
 import { beforeAll, expect, test } from 'vitest'
-import { createClient } from '../../../src/client/index.ts'
-import { sha256Hex } from '../../../src/protocol/digest.ts'
-import { receiptHeadline } from '../../../src/verify/headline.ts'
-import { toHex } from '../../../src/protocol/bytes.ts'
-import { clientOf, startFakeRouter } from '../../support/fake-router.ts'
-import { MEASUREMENT } from '../../support/synthetic-snp.ts'
-import { judgeReceipt, receiptOf, hopOf } from '../../support/synthetic-receipt.ts'
+import { createClient } from '../../src/client/index.ts'
+import { sha256Hex } from '../../src/protocol/digest.ts'
+import { receiptHeadline } from '../../src/verify/headline.ts'
+import { toHex } from '../../src/protocol/bytes.ts'
+import { clientOf, startFakeRouter } from '../support/fake-router.ts'
+import { MEASUREMENT } from '../support/synthetic-snp.ts'
+import { judgeReceipt, receiptOf, hopOf } from '../support/synthetic-receipt.ts'
 import {
   envelopeOf,
   makeWorld,
@@ -14,7 +14,7 @@ import {
   signBundle,
   signJws,
   type World,
-} from '../../support/synthetic-world.ts'
+} from '../support/synthetic-world.ts'
 
 let world: World
 beforeAll(async () => {

@@ -2,21 +2,16 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { writeAcceptedBundle } from '../../../src/client/node/bundle-state.ts'
-import { newestUnder } from '../../../src/cli/verify/release-trust.ts'
-import { toHex } from '../../../src/protocol/bytes.ts'
-import { sha256Hex } from '../../../src/protocol/digest.ts'
-import { newestOf } from '../../../src/verify/newest-bundle.ts'
-import { envelopeProviderJudge } from '../../../src/verify/provider-envelope.ts'
-import {
-  anchorsOf,
-  judgeReceipt,
-  providerHopOf,
-  receiptOf,
-} from '../../support/synthetic-receipt.ts'
-import { MEASUREMENT, NOW } from '../../support/synthetic-snp.ts'
-import { makeWorld, signBundle, type World } from '../../support/synthetic-world.ts'
-import { failures } from '../../support/verdicts.ts'
+import { writeAcceptedBundle } from '../../src/client/node/bundle-state.ts'
+import { newestUnder } from '../../src/cli/verify/release-trust.ts'
+import { toHex } from '../../src/protocol/bytes.ts'
+import { sha256Hex } from '../../src/protocol/digest.ts'
+import { newestOf } from '../../src/verify/newest-bundle.ts'
+import { envelopeProviderJudge } from '../../src/verify/provider-envelope.ts'
+import { anchorsOf, judgeReceipt, providerHopOf, receiptOf } from '../support/synthetic-receipt.ts'
+import { MEASUREMENT, NOW } from '../support/synthetic-snp.ts'
+import { makeWorld, signBundle, type World } from '../support/synthetic-world.ts'
+import { failures } from '../support/verdicts.ts'
 
 let router: World
 let provider: World
