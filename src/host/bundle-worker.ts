@@ -1,7 +1,7 @@
-import { StartError } from './stack/start-error.ts'
 import { build, type BuildOptions, type Plugin } from 'esbuild'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { StartError } from './stack/start-error.ts'
 
 const SOURCES = fileURLToPath(new URL('..', import.meta.url))
 
@@ -27,7 +27,7 @@ export async function bundleWorker(outFile: string, plugins: Plugin[] = []): Pro
   try {
     await build({ ...OPTIONS, outfile: resolve(outFile), plugins })
   } catch (cause) {
-    // The bundler prints to the console what it finds in the sources; where it cannot write, it has only a stack.
+    // What is wrong in the sources is in the bundler's own message; that it cannot write is the operator's to mend.
     if (!(cause instanceof Error) || !cause.message.includes('Failed to write')) throw cause
     const reason = cause.message.includes('no space left') ? ': no space is left there' : ''
     throw new StartError(`the worker cannot be written to ${resolve(outFile)}${reason}`, { cause })

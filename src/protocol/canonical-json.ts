@@ -1,3 +1,4 @@
+import * as z from 'zod'
 /** A value that JSON can represent. */
 export type JsonValue =
   | null
@@ -24,4 +25,11 @@ export function canonicalJson(value: JsonValue): string {
   if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('not a JSON number')
   if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('lone surrogate')
   return JSON.stringify(value)
+}
+
+/** Whether both are JSON, and the same, in whatever order their members are. */
+export function isSameJson(left: unknown, right: unknown): boolean {
+  const [one, other] = [left, right].map((value) => z.json().safeParse(value))
+  if (!one?.success || !other?.success) return false
+  return canonicalJson(one.data) === canonicalJson(other.data)
 }

@@ -57,6 +57,18 @@ describe("a fork under a provider's release root", () => {
     })
   })
 
+  test('is not seen where the remembered bundle is the one in the receipt', async () => {
+    const block = await providerHopOf(provider)
+    const text = await receiptOf(router, { claims: { inference_attestation: block } })
+    const options = { now: NOW, environments: ENVIRONMENTS }
+    const newest = await newestOf([block.trust_bundle_jws ?? ''], provider.root.jwk, options)
+    expect(newest).toMatchObject({ version: 7 })
+    const trust = { rootJwk: provider.root.jwk, environments: ENVIRONMENTS, newest }
+    const judgeProviderHop = envelopeProviderJudge(trust, { anchors: anchorsOf(provider) })
+    const result = await judgeReceipt(router, text, { judgeProviderHop, requireProvider: true })
+    expect(failures(result)).toEqual([])
+  })
+
   test('a revocation is not lost because another bundle of the same version stands before it', async () => {
     const measurements = [toHex(MEASUREMENT)]
     const silent = await signBundle(provider, { version: 8 })

@@ -1,6 +1,5 @@
-import * as z from 'zod'
 import { fromUtf8, toHex, type Bytes } from '../../protocol/bytes.ts'
-import { canonicalJson } from '../../protocol/canonical-json.ts'
+import { isSameJson } from '../../protocol/canonical-json.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
 import { providerPolicySchema, type PolicyOf } from '../../protocol/provider-policy.ts'
@@ -171,14 +170,9 @@ function withoutFork(
   newest: KnownBundle | undefined,
 ): TrustBundle | undefined {
   const isForked =
-    newest === 'forked' || (newest?.version === bundle.version && !isSame(newest, bundle))
+    newest === 'forked' || (newest?.version === bundle.version && !isSameJson(newest, bundle))
   if (isForked) throw new EvidenceRefused('trust_bundle', ['newest_bundle'])
   return newest
-}
-
-function isSame(left: TrustBundle, right: TrustBundle): boolean {
-  const [one, other] = [left, right].map((bundle) => canonicalJson(z.json().parse(bundle)))
-  return one === other
 }
 
 /**

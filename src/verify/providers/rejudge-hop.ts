@@ -1,6 +1,5 @@
-import * as z from 'zod'
 import type { Bytes } from '../../protocol/bytes.ts'
-import { canonicalJson } from '../../protocol/canonical-json.ts'
+import { isSameJson } from '../../protocol/canonical-json.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { firstFault, judge, type Check } from '../check.ts'
@@ -131,12 +130,6 @@ function differingMembers(
     .filter(([, value]) => value !== undefined)
     .filter(([name]) => !BY_POLICY.has(name))
     .filter(([name]) => !FOUND_BY_POLICY.has(name) || said[name] !== undefined)
-    .filter(([name, value]) => !isSame(said[name], value))
+    .filter(([name, value]) => !isSameJson(said[name], value))
     .map(([name]) => name)
-}
-
-function isSame(said: unknown, found: unknown): boolean {
-  const [one, other] = [said, found].map((value) => z.json().safeParse(value))
-  if (!one?.success || !other?.success) return false
-  return canonicalJson(one.data) === canonicalJson(other.data)
 }

@@ -38,12 +38,13 @@ export async function oggOutline(ogg: Bytes, pause: () => Promise<void>): Promis
   for (let pages = 1; isPage(view, at); pages++) {
     if (pages % PAGES_PER_SLICE === 0) await pause()
     const end = pageEnd(view, at)
-    const stream = streams.get(view.getUint32(at + SERIAL, true))
+    const serial = view.getUint32(at + SERIAL, true)
+    const stream = streams.get(serial)
     const position = view.getBigUint64(at + POSITION, true)
     if (stream === undefined) {
       if ((view.getUint8(at + FLAGS) & FIRST_PAGE) === 0) break
       if (streams.size === MAX_STREAMS) return new Uint8Array()
-      streams.set(view.getUint32(at + SERIAL, true), { first: ogg.subarray(at, end), position })
+      streams.set(serial, { first: ogg.subarray(at, end), position })
     } else if (position !== NO_POSITION) stream.position = position
     at = end
   }
