@@ -13,8 +13,8 @@ import { AnswerOpening } from './answer-opening.ts'
  */
 const CHUNKS_PER_SECOND = 6_000
 
-/** With 64 streams some frames that come every 20 ms leave in pairs. */
-const lengthen = lengthened(2.3, 25)
+/** With 64 streams, of frames that come every 20 ms two or three leave together. */
+const lengthen = lengthened(4.2, 44)
 
 /** Most bytes that one stream holds back. */
 const MAX_HELD_BYTES = 64 * 1024

@@ -117,7 +117,7 @@ describe('chunks of many streams', () => {
     }
   })
 
-  it('wait for 25 ms at most with 64 streams, and for no frame that comes every 20 ms with 48', () => {
+  it('wait for 44 ms at most with 64 streams, and for no frame that comes every 20 ms with 28', () => {
     const waitingAt = (count: number, ms: number) => {
       const host = opened()
       const streams = host.crowd(count)
@@ -128,8 +128,8 @@ describe('chunks of many streams', () => {
       host.pass(ms - 20)
       return streams.filter(({ sent }) => sent.at(-1) !== '2').length
     }
-    expect([waitingAt(48, 20), waitingAt(64, 20), waitingAt(64, 25)]).toEqual([0, 64, 0])
-    expect([waitingAt(128, 25), waitingAt(512, 25), waitingAt(512, 86)]).toEqual([0, 512, 0])
+    expect([waitingAt(28, 20), waitingAt(64, 43), waitingAt(64, 49)]).toEqual([0, 64, 0])
+    expect([waitingAt(128, 49), waitingAt(512, 49), waitingAt(512, 86)]).toEqual([0, 512, 0])
   })
 
   it('leave with the end of their stream', () => {
