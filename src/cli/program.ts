@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Command, CommanderError } from 'commander'
+import { z } from 'zod'
+import { PROJECT_DIR } from '../host/stack/settings.ts'
 import { HeldSignals } from './held-signals.ts'
-import type { Subcommand } from './subcommand.ts'
+import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
 
 interface Entry {
   readonly description: string
@@ -71,6 +75,7 @@ export async function runProgram(words: readonly string[]): Promise<void> {
     .description(
       'One OpenAI-format API in front of attested model providers, with signed receipts.',
     )
+    .version(readVersion(), '-V, --version')
     .showHelpAfterError()
   for (const [name, { description }] of Object.entries(COMMANDS)) {
     if (name === requested && subcommand !== undefined) program.addCommand(subcommand.command)
@@ -84,6 +89,14 @@ export async function runProgram(words: readonly string[]): Promise<void> {
   }
 }
 
+const packageSchema = z.object({ version: z.string() })
+
+/** The version of the checkout, or of the installed package. */
+function readVersion(): string {
+  const text = readFileSync(join(PROJECT_DIR, 'package.json'), 'utf8')
+  return packageSchema.parse(JSON.parse(text)).version
+}
+
 /** Has the command and all below it throw for help and for words that they do not understand, instead of exiting. */
 function throwForUsage(command: Command): void {
   command.exitOverride()
@@ -95,9 +108,7 @@ function exitStatus(
   subcommand: Subcommand | undefined,
   words: readonly string[],
 ): number {
-  if (error instanceof CommanderError) {
-    return error.exitCode === 0 ? 0 : (subcommand?.usageStatus ?? error.exitCode)
-  }
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_UNUSABLE
   if (subcommand === undefined) throw error
   return subcommand.explain(error, words)
 }

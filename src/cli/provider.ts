@@ -6,7 +6,7 @@ import { checkConfig } from '../protocol/config-rules.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { checkOnce, type CheckedProvider } from './check-provider.ts'
-import type { Subcommand } from './subcommand.ts'
+import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
 import { printProblem, report } from './verify/print.ts'
 
@@ -33,7 +33,7 @@ export function providerSubcommand(): Subcommand {
     )
     .option('--json', 'print JSON')
     .action(check)
-  return { command, usageStatus: EXIT_UNUSABLE, explain }
+  return { command, explain }
 }
 
 async function check(name: string, options: CheckOptions): Promise<void> {
@@ -66,8 +66,6 @@ async function readConfig(file: string): Promise<Uint8Array> {
     throw new InputError(`${file} cannot be read`, { cause })
   }
 }
-
-const EXIT_UNUSABLE = 2
 
 function explain(error: unknown, words: readonly string[]): number {
   const known = [InputError, MalformedEvidence].some((kind) => error instanceof kind)

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { readPrivateKey } from './release/files.ts'
 import { ReleaseError } from './release/release-error.ts'
-import type { Subcommand } from './subcommand.ts'
+import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
 import { Broker } from './unseal/broker.ts'
 import { readHostsFile, type Host } from './unseal/hosts-file.ts'
 import { digestOfConfiguration, readSecretsFile } from './unseal/inputs.ts'
@@ -56,7 +56,7 @@ export function unsealSubcommand(): Subcommand {
         report(await unsealOnce(address, options), options.json === true)
       else await watch(options.watch)
     })
-  return { command, usageStatus: EXIT_UNUSABLE, explain }
+  return { command, explain }
 }
 
 async function unsealOnce(address: string | undefined, options: UnsealOptions): Promise<Outcome> {
@@ -149,8 +149,6 @@ function followHosts(path: string, first: readonly Host[]): () => Promise<readon
     return hosts
   }
 }
-
-const EXIT_UNUSABLE = 2
 
 function explain(error: unknown, words: readonly string[]): number {
   const known = [InputError, MalformedEvidence, ReleaseError].some((kind) => error instanceof kind)

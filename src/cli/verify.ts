@@ -6,7 +6,7 @@ import { receiptCommand } from './verify/receipt-command.ts'
 import { printProblem } from './verify/print.ts'
 import { snpCommand } from './verify/snp-command.ts'
 import { ClientError } from '../client/errors.ts'
-import type { Subcommand } from './subcommand.ts'
+import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
 /**
@@ -20,10 +20,8 @@ export function verifySubcommand(): Subcommand {
   for (const one of [attestationCommand(), receiptCommand(), snpCommand(), bundleCommand()]) {
     command.addCommand(one.copyInheritedSettings(command))
   }
-  return { command, usageStatus: EXIT_UNUSABLE, explain }
+  return { command, explain }
 }
-
-const EXIT_UNUSABLE = 2
 
 function explain(error: unknown, words: readonly string[]): number {
   const known = [InputError, MalformedEvidence, ClientError].some((kind) => error instanceof kind)

@@ -1,8 +1,12 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+
+const packageSchema = z.object({ version: z.string() })
 
 const PROGRAM = join(PROJECT_DIR, 'src/cli/main.ts')
 
@@ -19,14 +23,31 @@ describe('the program', () => {
 
   test('refuses a command that it does not have, with the list of those it has', async () => {
     await expect(cmr('sevre')).rejects.toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringMatching(/unknown command 'sevre'[^]*Did you mean serve[^]*Commands:/),
     })
   })
 
+  test.each(['start', 'serve', 'admin', 'verify', 'proxy', 'release'])(
+    'ends with 2 where %s does not understand a word',
+    async (command) => {
+      await expect(cmr(command, '--colour')).rejects.toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/error: (unknown option '--colour'|required option)/),
+      })
+    },
+  )
+
+  test('tells its version, which is that of the package', async () => {
+    const { version } = packageSchema.parse(
+      JSON.parse(readFileSync(join(PROJECT_DIR, 'package.json'), 'utf8')),
+    )
+    expect(await cmr('--version')).toMatchObject({ stdout: `${version}\n`, stderr: '' })
+  })
+
   test('does not take a name of JavaScript for a command', async () => {
     await expect(cmr('constructor')).rejects.toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining("unknown command 'constructor'"),
     })
   })

@@ -160,7 +160,8 @@ export class Server {
   async #serve(): Promise<void> {
     const { log, state } = this.#plan
     await this.#supervisor.startWorkers()
-    await untilHealthy(this.#httpUrl, HEALTH_TIMEOUT_MS)
+    const tell = (last: string) => log(`  waiting  not healthy yet: ${last}`)
+    await untilHealthy(this.#httpUrl, HEALTH_TIMEOUT_MS, { tell })
     markLedger(state, this.#start.storage.engine)
     this.#ready = true
     this.#publish()

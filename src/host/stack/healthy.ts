@@ -4,15 +4,29 @@ import { StartError } from './start-error.ts'
 
 const POLL_MS = 50
 const ONE_TRY_MS = 2_000
+const NOTICE_AFTER_MS = 5_000
+
+/** Tells somebody who waits at a terminal why, once. */
+export interface Notice {
+  /** Ms of waiting; 5,000 unless given. */
+  readonly afterMs?: number
+  /** Called with the last answer. */
+  readonly tell: (last: string) => void
+}
 
 /**
  * Waits until `GET /healthz` answers 200.
  * @throws StartError when there is no 200 within `timeoutMs`; the message names the last answer
  */
-export async function untilHealthy(baseUrl: string, timeoutMs: number): Promise<void> {
-  const deadline = performance.now() + timeoutMs
+export async function untilHealthy(
+  baseUrl: string,
+  timeoutMs: number,
+  notice?: Notice,
+): Promise<void> {
+  const begun = performance.now()
+  let untold = notice
   let last = 'no answer'
-  while (performance.now() < deadline) {
+  while (performance.now() < begun + timeoutMs) {
     try {
       const answer = await fetch(`${baseUrl}/healthz`, { signal: AbortSignal.timeout(ONE_TRY_MS) })
       if (answer.status === 200) {
@@ -22,6 +36,10 @@ export async function untilHealthy(baseUrl: string, timeoutMs: number): Promise<
       last = `status ${answer.status}: ${await reasonOf(answer)}`
     } catch (error) {
       last = isTimeout(error) ? 'no answer in time' : 'no connection'
+    }
+    if (untold && performance.now() >= begun + (untold.afterMs ?? NOTICE_AFTER_MS)) {
+      untold.tell(last)
+      untold = undefined
     }
     await delay(POLL_MS)
   }

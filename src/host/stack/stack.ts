@@ -100,7 +100,8 @@ export class Stack {
   async start(): Promise<void> {
     const { config, state, log } = this.#plan
     await this.#supervisor.start()
-    await untilHealthy(this.#baseUrl, HEALTH_TIMEOUT_MS)
+    const tell = (last: string) => log(`  waiting  not healthy yet: ${last}`)
+    await untilHealthy(this.#baseUrl, HEALTH_TIMEOUT_MS, { tell })
     const admin = new AdminApi(this.#baseUrl, this.#adminToken)
     await untilProvidersJudged(admin, JUDGED_TIMEOUT_MS)
     this.#customer = await firstCustomer(state, this.#baseUrl, this.#adminToken)
