@@ -124,6 +124,7 @@ export class App {
 
   #openHistory({ now }: RuntimeDeps): HistoryRecorder {
     return new HistoryRecorder({
+      now,
       pause,
       isKeyed: (name) => KEYED_ENDPOINTS.has(name),
       store: async (counts) => {

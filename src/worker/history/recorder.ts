@@ -6,12 +6,17 @@ import type { Count } from './store.ts'
 /** What happened is stored so long after it, together with what happens meanwhile, ms. */
 const WRITE_AFTER_MS = 5_000
 
+/** After so many times that long, nobody is taken to be about to do it. */
+const LATE_FACTOR = 2
+
 /** While the storage is away so many minutes are remembered; then the oldest are forgotten. */
 const MAX_MINUTES = 120
 
 const MINUTE_MS = 60_000
 
 export interface RecorderDeps {
+  /** Ms. */
+  readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
   /** Whether an endpoint, by its name, is one that customers use. */
   readonly isKeyed: (endpoint: string) => boolean
@@ -24,7 +29,8 @@ export class HistoryRecorder {
   readonly #deps: RecorderDeps
   /** Counts of labels by minute and series. */
   #minutes = new Map<number, Map<Series, Map<string, number>>>()
-  #writing = false
+  /** When what was counted is stored, ms; undefined where nobody is about to. */
+  #due: number | undefined
 
   constructor(deps: RecorderDeps) {
     this.#deps = deps
@@ -61,14 +67,18 @@ export class HistoryRecorder {
    * stored is tried again later.
    */
   writeSoon(): Promise<void> | undefined {
-    if (this.#writing || this.#minutes.size === 0) return undefined
-    this.#writing = true
+    const at = this.#deps.now()
+    // The runtime may have ended the request that was to do it.
+    const isUnderWay =
+      this.#due !== undefined && Math.abs(this.#due - at) <= LATE_FACTOR * WRITE_AFTER_MS
+    if (isUnderWay || this.#minutes.size === 0) return undefined
+    this.#due = at + WRITE_AFTER_MS
     return this.#write()
   }
 
   async #write(): Promise<void> {
     await this.#deps.pause(WRITE_AFTER_MS)
-    this.#writing = false
+    this.#due = undefined
     const counts = this.#take()
     try {
       await this.#deps.store(counts)

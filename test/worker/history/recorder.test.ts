@@ -9,14 +9,17 @@ const NOON = Date.parse('2026-11-22T12:00:00Z')
 let now: number
 let stored: (readonly Count[])[]
 let away: boolean
+let paused: () => Promise<void>
 let recorder: HistoryRecorder
 
 beforeEach(() => {
   now = NOON
   stored = []
   away = false
+  paused = async () => {}
   recorder = new HistoryRecorder({
-    pause: async () => {},
+    now: () => now,
+    pause: () => paused(),
     isKeyed: (name) => name === 'chat',
     store: async (counts) => {
       if (away) throw new Error('the storage is away')
@@ -57,6 +60,18 @@ describe('the recorder of the history', () => {
     expect(stored).toEqual([])
     log('settled', { prompt_tokens: 1 })
     await Promise.all([recorder.writeSoon(), recorder.writeSoon()])
+    await recorder.writeSoon()
+    expect(flat()).toEqual(['prompt_tokens  1'])
+  })
+
+  test('is not kept from storing by a request that the runtime ended before it had stored', async () => {
+    log('settled', { prompt_tokens: 1 })
+    paused = () => new Promise(() => {})
+    void recorder.writeSoon()
+    paused = async () => {}
+    now += 14_000
+    expect(recorder.writeSoon()).toBeUndefined()
+    now += 2_000
     await recorder.writeSoon()
     expect(flat()).toEqual(['prompt_tokens  1'])
   })
