@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { usageOf } from '../support/answers.ts'
-import { recordedWebm, wav } from '../support/audio-samples.ts'
+import { box, recordedWebm, wav, words } from '../support/audio-samples.ts'
 import { receivedForm } from '../support/received-form.ts'
 import { silentFlac } from '../support/silent-flac.ts'
 import type { Stack } from '../support/stack.ts'
@@ -134,6 +134,15 @@ describe('a route priced by audio', () => {
     const { body, row } = await transcribed('by-second', {}, recordedWebm(25).bytes)
     expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.25 })
     expect(body?.duration).toBe(25)
+  })
+
+  test('answers and bills a file whose fragment counts four thousand million samples, and goes on', async () => {
+    const samples = box('trun', words(0, 4_000_000_000, 0))
+    const fragment = box('moof', box('traf', box('tfhd', words(0, 1)), samples))
+    const hostile = Buffer.concat([box('ftyp', Buffer.from('M4A \0\0\0\0M4A isom')), fragment])
+    const { row } = await transcribed('by-second', {}, hostile)
+    expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.01 })
+    expect((await transcribed('by-second', {})).row).toMatchObject({ cost_eur: 0.04 })
   })
 
   test('failure 31: always bills something for a file that cannot be measured', async () => {
