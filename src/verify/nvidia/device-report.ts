@@ -16,14 +16,17 @@ import { readCertificate, type Certificate } from '../x509/certificate.ts'
 import { verifyEcdsaSignature } from '../x509/ecdsa-signature.ts'
 import { readPem } from '../x509/pem.ts'
 import { keyKind } from '../x509/public-key.ts'
+import { MAX_DEVICES } from './gpu-evidence.ts'
 
 /** SHA-256 over the SubjectPublicKeyInfo of `NVIDIA Device Identity CA`, the root of every GPU's certificates. */
 export const NVIDIA_DEVICE_ROOT = 'a90c4eb5acfd3e3d03a25db6a26b84f720ad0503196c627c21ddd48dd85b06a4'
 
+/** An empty list would hold, for no device of it fails. */
 const payloadSchema = z.looseObject({
-  evidence_list: z.array(
-    z.looseObject({ certificate: z.string().optional(), evidence: z.string().optional() }),
-  ),
+  evidence_list: z
+    .array(z.looseObject({ certificate: z.string().optional(), evidence: z.string().optional() }))
+    .min(1)
+    .max(MAX_DEVICES),
 })
 
 /** SPDM 1.1 (DMTF DSP0274): GET_MEASUREMENTS of all blocks with signature, 37 bytes with nonce and slot. */
@@ -49,6 +52,7 @@ export interface DeviceExpectation {
  * Only NVIDIA's service can tell whether the measured firmware is acceptable and whether a certificate was revoked.
  * @returns the number of devices; undefined where the evidence has no certificates and responses in this format
  * @throws EvidenceRefused `gpu`, with the check that failed
+ * @throws MalformedEvidence when the evidence cannot be parsed or is of no device
  */
 export async function verifyDeviceReports(
   payload: string,

@@ -5,7 +5,7 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 import { checkGpuVerdict, type GpuVerdict } from './verdict.ts'
 
 /** More GPUs than any machine has. */
-const MAX_DEVICES = 64
+export const MAX_DEVICES = 64
 
 const payloadSchema = z.looseObject({
   nonce: z.string(),

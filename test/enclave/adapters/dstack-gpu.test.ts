@@ -99,6 +99,15 @@ describe("GPUs' own reports", () => {
     })
   })
 
+  it('are of GPUs: where GPUs are required, a list without any proves none', async () => {
+    const policy = { gpu_checks: ['device_report'] }
+    const { settled } = await start({ payload: listed([]), nonce, policy })
+    expect(await settled()).toMatchObject({
+      state: 'failed',
+      reason: 'a document cannot be read (GPU evidence)',
+    })
+  })
+
   it.each<[string, Setting, string]>([
     [
       'are missing where the policy asks for them',

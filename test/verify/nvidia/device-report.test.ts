@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { fromBase64, fromUtf8, toBase64, utf8 } from '../../../src/protocol/bytes.ts'
+import { MalformedEvidence } from '../../../src/protocol/malformed-evidence.ts'
 import { verifyDeviceReports } from '../../../src/verify/nvidia/device-report.ts'
 import { realText } from '../../support/real-evidence.ts'
 
@@ -100,6 +101,14 @@ describe("a real device's report", () => {
   ])('is not there where the evidence carries %s', async (_what, carried) => {
     expect(await verify(payload(carried))).toBeUndefined()
     expect(await verify(payload(device ?? {}, carried))).toBeUndefined()
+  })
+
+  it('is of a device: evidence that lists none, or more than any machine has, is none', async () => {
+    const none = verify(payload())
+    await expect(none).rejects.toBeInstanceOf(MalformedEvidence)
+    await expect(none).rejects.toThrow(/^malformed GPU evidence: evidence_list: /)
+    const many = verify(payload(...Array.from({ length: 65 }, () => device)))
+    await expect(many).rejects.toThrow(/^malformed GPU evidence: evidence_list: /)
   })
 
   it('never holds with a byte of a certificate changed', async () => {
