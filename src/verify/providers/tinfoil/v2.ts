@@ -1,6 +1,7 @@
 import * as z from 'zod'
-import { concatBytes, fromBase64, toHex, type Bytes } from '../../../protocol/bytes.ts'
+import { fromBase64, toHex, type Bytes } from '../../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../../protocol/malformed-evidence.ts'
+import { readBounded } from '../../../protocol/read-bounded.ts'
 import { readDocument } from '../../../protocol/read-document.ts'
 import { fieldOf } from '../../snp/report.ts'
 import { REPORT_BYTES } from '../../snp/report-layout.ts'
@@ -60,18 +61,13 @@ function decode(body: string): Bytes {
 
 /** Stops at the size of the largest quote, whatever size the archive states. */
 async function unzip(archive: Bytes): Promise<Bytes> {
-  const parts: Uint8Array[] = []
-  let size = 0
+  let opened: Bytes | undefined
   try {
-    const opened = new Response(archive).body?.pipeThrough(new DecompressionStream('gzip'))
-    for await (const part of opened ?? []) {
-      size += part.length
-      if (size > MAX_QUOTE_BYTES) break
-      parts.push(part)
-    }
+    const body = new Response(archive).body?.pipeThrough(new DecompressionStream('gzip'))
+    opened = await readBounded(body ?? null, MAX_QUOTE_BYTES)
   } catch (cause) {
     throw new EvidenceRefused('malformed', [NAME], { cause })
   }
-  if (size > MAX_QUOTE_BYTES) throw new EvidenceRefused('too_large')
-  return concatBytes(...parts)
+  if (opened === undefined) throw new EvidenceRefused('too_large')
+  return opened
 }

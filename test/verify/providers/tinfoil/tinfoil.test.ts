@@ -197,6 +197,17 @@ describe('a Tinfoil enclave on SEV-SNP', () => {
     })
   })
 
+  it('is read in browsers that cannot iterate over a stream, too', async () => {
+    const place = [ReadableStream.prototype, Symbol.asyncIterator] as const
+    const iterate = Reflect.getOwnPropertyDescriptor(...place)
+    Reflect.deleteProperty(...place)
+    try {
+      expect(await judgeSnp({})).toMatchObject({ verification_mode: 'tinfoil-v2-snp' })
+    } finally {
+      Reflect.defineProperty(...place, iterate ?? {})
+    }
+  })
+
   it("is refused once AMD has revoked its chip's authority", async () => {
     const revoking = toBase64(await revocationList([0x10001]))
     await expect(judgeSnp({ fetched: { snp_crl_base64: revoking } })).rejects.toMatchObject({
