@@ -75,7 +75,7 @@ function toolsOf(name: string, changes: Partial<AppendDeps> = {}): AppendDeps {
 }
 
 /** Writes a log of so many entries in one go, from the reference that the tiles are checked against. */
-async function plant(name: string, count: number): Promise<void> {
+async function plant(name: string, count: number, origin = LOG.key.name): Promise<void> {
   const entries = Array.from({ length: count }, (_, at) => utf8(`entry ${at}`))
   const files = {
     [tilePath({ level: 0, index: 0, width: count })]: concatBytes(...entries.map(hashLeaf)),
@@ -86,7 +86,7 @@ async function plant(name: string, count: number): Promise<void> {
     writeFileSync(join(path(name), file), bytes)
   }
   const log = new LogDirectory(path(name), LOG)
-  const head = { origin: LOG.key.name, size: count, root: merkleRoot(entries) }
+  const head = { origin, size: count, root: merkleRoot(entries) }
   await log.publish(await log.sign(head, NOW / 1_000), [])
 }
 
@@ -139,6 +139,14 @@ describe('a log of releases', () => {
     cpSync(path('a'), path('rewritten'), { recursive: true })
     await expect(auditLog(logReader(path('rewritten')), LOG.key, early)).rejects.toMatchObject({
       fault: 'inconsistent_tree',
+    })
+  })
+
+  it('is not audited in the place of another: a tree under another name is none of this log', async () => {
+    await plant('renamed', 2, 'router.example/shown-to-auditors')
+    await expect(auditLog(logReader(path('renamed')), LOG.key, EMPTY)).rejects.toMatchObject({
+      fault: 'unknown_log',
+      message: 'the checkpoint is of the log router.example/shown-to-auditors',
     })
   })
 

@@ -38,6 +38,10 @@ export async function auditLog(
   const note = parseNote(fromUtf8(await read('checkpoint')))
   checkLogSignature(note, key)
   const checkpoint = parseCheckpoint(note.text)
+  // Of a tree under another name no relying party has a proof, and no witness would call it a second history of this log.
+  if (checkpoint.origin !== key.name) {
+    throw new TransparencyError('unknown_log', `the checkpoint is of the log ${checkpoint.origin}`)
+  }
   const tree = new TileTree(checkpoint.size, (tile) => read(tilePath(tile)))
   const proof = checkpoint.size > known.size ? await tree.consistency(known.size) : []
   checkConsistency(known, checkpoint, proof)
