@@ -6,7 +6,7 @@ import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { verdict, type Check } from '../verify/check.ts'
 import { readEnvelope } from '../verify/envelope-hardware.ts'
 import { verifyEnvelope } from '../verify/envelope.ts'
-import { checkLogged } from '../verify/transparency/check-logged.ts'
+import { checkLogged, type LoggedResult } from '../verify/transparency/check-logged.ts'
 import type { LogPolicy } from '../verify/transparency/log-policy.ts'
 import { AttestationRefused, AttestationUnavailable } from './errors.ts'
 import type { Settings } from './options.ts'
@@ -108,7 +108,7 @@ async function prove(
   return {
     tlsSpkiSha256: envelope.tls_spki_sha256,
     provenAt,
-    expiresAt: result.endsAt,
+    expiresAt: Math.min(result.endsAt, logged.endsAt),
     checks,
     envelope,
     bundle: trust.bundle,
@@ -118,15 +118,16 @@ async function prove(
   }
 }
 
-/** Under a policy that does not require the log, failures are only reported as notes. */
+/** Under a policy that does not require the log, failures are only reported as notes, and no proof ends with its entries. */
 function checkLog(
   { workload_identity_manifest_jws: manifestJws }: Envelope,
   { jws: trustBundleJws, logProofs }: NewestTrust,
   policy: LogPolicy | undefined,
   now: number,
-): { readonly checks: readonly Check[]; readonly notes: readonly string[] } {
-  if (policy === undefined) return { checks: [], notes: [] }
-  const checks = checkLogged({ trustBundleJws, manifestJws }, logProofs, policy, now)
-  if (policy.required) return { checks, notes: [] }
-  return { checks: [], notes: checks.map(({ name, detail }) => `${name}: ${detail}`) }
+): LoggedResult & { readonly notes: readonly string[] } {
+  if (policy === undefined) return { checks: [], notes: [], endsAt: Infinity }
+  const logged = checkLogged({ trustBundleJws, manifestJws }, logProofs, policy, now)
+  if (policy.required) return { ...logged, notes: [] }
+  const notes = logged.checks.map(({ name, detail }) => `${name}: ${detail}`)
+  return { checks: [], notes, endsAt: Infinity }
 }

@@ -25,6 +25,8 @@ export interface HardwareResult extends Verdict {
   /** Absent where the envelope has no certificates. */
   readonly report?: SnpReport
   readonly chain?: VekChain
+  /** When the first of certificates and revocation list ends, in milliseconds since 1970. */
+  readonly endsAt?: number
 }
 
 /**
@@ -50,13 +52,14 @@ export async function verifyEnvelopeHardware(
   const reportBytes = decode(envelope.snp_report_b64, 'snp_report_b64')
   const { crl = revocationListOf(envelope) } = options
   const snp = await verifySnp(reportBytes, envelope.vcek_chain_pem, { ...options, crl })
-  const { report, chain } = snp
+  const { report, chain, endsAt } = snp
   const bound = await checkReportData(envelope, report.reportData)
   return {
     ...verdict([...snp.checks, ...bound]),
     notes: crl === undefined ? [NO_REVOCATION_LIST] : [],
     report,
     ...(chain === undefined ? {} : { chain }),
+    ...(endsAt === undefined ? {} : { endsAt }),
   }
 }
 

@@ -56,7 +56,8 @@ export interface EnvelopeResult extends Verdict {
   readonly manifest?: Manifest
   /**
    * The first moment, in milliseconds since 1970, at which something ends that the verdict rests on: the envelope's age, and the
-   * caller's limit on it, the bundle, its entry for this guest, the key that signed the manifest, a certificate of the chip.
+   * caller's limit on it, the bundle, its entry for this guest, the key that signed the manifest, a certificate of the chip,
+   * AMD's revocation list.
    */
   readonly endsAt: number
   /** Only `nonce` proves that the router runs now; the other two prove it of no particular time. */
@@ -100,7 +101,11 @@ export async function verifyEnvelope(
   const clock = freshness === 'operators_clock' ? [OPERATORS_CLOCK] : []
   const notes = [...hardware.notes, ...clock]
   const maxAgeSeconds = live === 'past' ? undefined : live.maxAgeSeconds
-  const endsAt = Math.min(until, endOf(envelope, hardware.chain, trust.bundle, maxAgeSeconds))
+  const endsAt = Math.min(
+    until,
+    hardware.endsAt ?? Infinity,
+    endOf(envelope, trust.bundle, maxAgeSeconds),
+  )
   return {
     ...hardware,
     ...verdict(checks),
@@ -111,19 +116,13 @@ export async function verifyEnvelope(
   }
 }
 
-function endOf(
-  envelope: Envelope,
-  chain: VekChain | undefined,
-  bundle: TrustBundle,
-  maxAgeSeconds = Infinity,
-): number {
+function endOf(envelope: Envelope, bundle: TrustBundle, maxAgeSeconds = Infinity): number {
   const age = Math.min(envelope.max_age_seconds, maxAgeSeconds)
   const delegated = bundle.delegated_keys.workload_manifest
   return Math.min(
     milliseconds(envelope.issued_at) + age * 1000,
     milliseconds(bundle.expires_at),
     ...(delegated ? [milliseconds(delegated.not_after)] : []),
-    ...(chain ? [chain.vek.notAfter, chain.ask.notAfter, chain.ark.notAfter] : []),
   )
 }
 

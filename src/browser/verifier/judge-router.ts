@@ -220,7 +220,7 @@ function judgeLog(
     return { checks: [], notes: [] }
   }
   const documents = { trustBundleJws: jws, manifestJws: envelope.workload_identity_manifest_jws }
-  const checks = checkLogged(documents, logProofs, logPolicy, now())
+  const { checks } = checkLogged(documents, logProofs, logPolicy, now())
   if (logPolicy.required) return { checks, notes: [] }
   return { checks: [], notes: checks.map(({ name, detail }) => `${name}: ${detail}`) }
 }

@@ -169,7 +169,7 @@ async function judgeLogged(
 ): Promise<Pick<Outcome, 'checks' | 'notes'>> {
   if (logPolicy === undefined) return { checks: [], notes: [] }
   const policy = await readPolicy(logPolicy)
-  const checks = checkLogged({ trustBundleJws, manifestJws }, logProofs, policy, Date.now())
+  const { checks } = checkLogged({ trustBundleJws, manifestJws }, logProofs, policy, Date.now())
   if (policy.required) return { checks, notes: [] }
   return { checks: [], notes: checks.map(({ name, detail }) => `${name}: ${detail}`) }
 }

@@ -47,6 +47,8 @@ export interface ChainResult {
   readonly chain?: VekChain
   /** Absent where the extensions of the chip certificate are not trustworthy. */
   readonly claims?: VekClaims
+  /** When the first of certificates and revocation list ends, in milliseconds since 1970; absent as `chain` is. */
+  readonly endsAt?: number
 }
 
 /**
@@ -69,19 +71,28 @@ export async function checkChain(chainPem: string, options: ChainOptions): Promi
     judge('certificate_roles', roleFault(chain), 'two authorities, one chip key'),
     judge('certificate_keys', keyFault(chain), 'RSA-4096, RSA-4096, P-384'),
   ]
-  const { crl, crlNow = options.now, requireCrl } = options.revocation
-  if (crl !== undefined || requireCrl === true) {
-    checks.push(await checkRevocation(chain, crl, crlNow))
-  }
+  const { checks: revocation, until } = await checkAgainstList(chain, options)
+  checks.push(...revocation)
+  const endsAt = Math.min(until, ...[vek, ask, ark].map(({ notAfter }) => notAfter))
   try {
     const claims = readVekExtensions(vek, chain.product, chain.kind)
     const subject = claims.cspId ?? toHex(claims.hwid?.slice(0, 8) ?? new Uint8Array())
     checks.push(judge('vek_extensions', undefined, `${chain.kind} of ${subject}`))
-    return { checks, chain, claims }
+    return { checks, chain, claims, endsAt }
   } catch (error) {
     if (!(error instanceof MalformedEvidence)) throw error
-    return { checks: [...checks, judge('vek_extensions', error.reason, '')], chain }
+    return { checks: [...checks, judge('vek_extensions', error.reason, '')], chain, endsAt }
   }
+}
+
+/** No check where there is no list and none is required. */
+async function checkAgainstList(
+  chain: VekChain,
+  { now, revocation: { crl, crlNow = now, requireCrl } }: ChainOptions,
+): Promise<{ readonly checks: readonly Check[]; readonly until: number }> {
+  if (crl === undefined && requireCrl !== true) return { checks: [], until: Infinity }
+  const { check, until = Infinity } = await checkRevocation(chain, crl, crlNow)
+  return { checks: [check], until }
 }
 
 /**

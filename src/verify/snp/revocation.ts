@@ -11,6 +11,12 @@ export interface Authorities {
   readonly ask: Certificate
 }
 
+export interface RevocationResult {
+  readonly check: Check
+  /** When the list ends, in milliseconds since 1970; only where it is the root's. */
+  readonly until?: number
+}
+
 /**
  * Checks the authorities of a chip key against AMD's revocation list (AMD 57230, "CRL"; RFC 5280 section 5): signed
  * by the root of the chain, valid at `now` (milliseconds since 1970), and containing neither authority. A list that
@@ -21,19 +27,27 @@ export async function checkRevocation(
   authorities: Authorities,
   crl: Bytes | undefined,
   now: number,
-): Promise<Check> {
-  if (crl === undefined) return judge('revocation', "AMD's revocation list is missing", '')
+): Promise<RevocationResult> {
+  if (crl === undefined) return failed("AMD's revocation list is missing")
   try {
     return await checkList(authorities, crl, now)
   } catch (error) {
     if (!(error instanceof MalformedEvidence)) throw error
-    return judge('revocation', `the revocation list cannot be read: ${error.reason}`, '')
+    return failed(`the revocation list cannot be read: ${error.reason}`)
   }
 }
 
-async function checkList({ ark, ask }: Authorities, crl: Bytes, now: number): Promise<Check> {
+function failed(fault: string): RevocationResult {
+  return { check: judge('revocation', fault, '') }
+}
+
+async function checkList(
+  { ark, ask }: Authorities,
+  crl: Bytes,
+  now: number,
+): Promise<RevocationResult> {
   const list = await readListOf({ ark }, crl)
-  if (typeof list === 'string') return judge('revocation', list, '')
+  if (typeof list === 'string') return failed(list)
   const { thisUpdate, nextUpdate, serials } = list
   const fault = firstFault(
     (now < thisUpdate || now > nextUpdate) && 'the revocation list is out of date',
@@ -41,7 +55,8 @@ async function checkList({ ark, ask }: Authorities, crl: Bytes, now: number): Pr
     serials.some((serial) => equalBytes(serial, ark.serial)) && 'the ARK is revoked',
   )
   const until = new Date(nextUpdate).toISOString()
-  return judge('revocation', fault, `${serials.length} revoked, not these; list until ${until}`)
+  const detail = `${serials.length} revoked, not these; list until ${until}`
+  return { check: judge('revocation', fault, detail), until: nextUpdate }
 }
 
 /**

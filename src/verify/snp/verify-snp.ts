@@ -24,6 +24,8 @@ export interface SnpResult extends Verdict {
   readonly report: SnpReport
   /** Absent where the certificates do not form a chain. */
   readonly chain?: VekChain
+  /** When the first of certificates and revocation list ends, in milliseconds since 1970; absent as `chain` is. */
+  readonly endsAt?: number
 }
 
 /**
@@ -40,7 +42,7 @@ export async function verifySnp(
   if (options.crlNow !== undefined) requireNumber('crlNow', options.crlNow)
   const report = readReport(reportBytes)
   const policy = options.policy ?? STANDALONE_POLICY
-  const { checks, chain, claims } = await checkChain(chainPem, {
+  const { checks, chain, claims, endsAt } = await checkChain(chainPem, {
     now: options.now,
     anchors: options.anchors ?? AMD_ANCHORS,
     simulated: options.simulated ?? 'refuse',
@@ -60,7 +62,7 @@ export async function verifySnp(
     ...checkTcb(report, chain.product, policy),
     ...guest,
   ]
-  return { ...verdict(all), report, chain }
+  return { ...verdict(all), report, chain, ...(endsAt !== undefined && { endsAt }) }
 }
 
 /** No check where the key is of another kind: `certificate_keys` has failed, and nothing can be verified. */

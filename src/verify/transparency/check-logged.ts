@@ -11,6 +11,12 @@ export interface ReleaseDocuments {
   readonly manifestJws: string
 }
 
+export interface LoggedResult {
+  readonly checks: readonly Check[]
+  /** When the first of both proofs gets too old for the policy, in milliseconds since the epoch; infinite where none does. */
+  readonly endsAt: number
+}
+
 /**
  * Checks that both documents of a release are in the log of the policy. A missing proof is a failure: a caller with a
  * policy requires the proof.
@@ -21,9 +27,9 @@ export function checkLogged(
   proofs: LogProofs | undefined,
   policy: LogPolicy,
   now: number,
-): Check[] {
+): LoggedResult {
   const seconds = Math.floor(now / 1_000)
-  return [
+  const judged = [
     judgeEntry(
       'trust_bundle_logged',
       documents.trustBundleJws,
@@ -33,6 +39,16 @@ export function checkLogged(
     ),
     judgeEntry('manifest_logged', documents.manifestJws, proofs?.manifest, policy, seconds),
   ]
+  return {
+    checks: judged.map(({ check }) => check),
+    endsAt: Math.min(...judged.map(({ until }) => until)) * 1_000,
+  }
+}
+
+interface JudgedEntry {
+  readonly check: Check
+  /** Seconds since the epoch. */
+  readonly until: number
 }
 
 function judgeEntry(
@@ -41,15 +57,20 @@ function judgeEntry(
   proof: string | undefined,
   policy: LogPolicy,
   seconds: number,
-): Check {
-  if (proof === undefined) return judge(name, 'no_proof: the router publishes no proof of it', '')
+): JudgedEntry {
+  const failed = (fault: string) => ({ check: judge(name, fault, ''), until: -Infinity })
+  if (proof === undefined) return failed('no_proof: the router publishes no proof of it')
   try {
-    const { index, checkpoint, witnesses } = checkTlogProof(proof, utf8(jws), policy, seconds)
+    const { index, checkpoint, witnesses, until } = checkTlogProof(
+      proof,
+      utf8(jws),
+      policy,
+      seconds,
+    )
     const detail = `entry ${index} of ${checkpoint.size} in ${checkpoint.origin}, ${witnesses.length} witnesses`
-    return judge(name, undefined, detail)
+    return { check: judge(name, undefined, detail), until }
   } catch (error) {
-    if (error instanceof TransparencyError)
-      return judge(name, `${error.fault}: ${error.message}`, '')
+    if (error instanceof TransparencyError) return failed(`${error.fault}: ${error.message}`)
     throw error
   }
 }

@@ -26,6 +26,8 @@ export interface LoggedEntry {
   readonly checkpoint: Checkpoint
   /** The witnesses of the policy that cosigned, with the time in seconds since the epoch. */
   readonly witnesses: readonly { readonly name: string; readonly seconds: number }[]
+  /** Until when the quorum is recent enough for the policy, in seconds since the epoch; infinite where any age is. */
+  readonly until: number
 }
 
 const HEADER = 'c2sp.org/tlog-proof@v1'
@@ -82,14 +84,14 @@ export function checkTlogProof(
   if (!equalBytes(root, checkpoint.root)) {
     throw new TransparencyError('not_included', 'the proof is of another entry than this one')
   }
-  return { index: proof.index, checkpoint, witnesses: checkWitnesses(note, policy, now) }
+  return { index: proof.index, checkpoint, ...checkWitnesses(note, policy, now) }
 }
 
 function checkWitnesses(
   note: SignedNote,
   policy: LogPolicy,
   now: number,
-): LoggedEntry['witnesses'] {
+): Pick<LoggedEntry, 'witnesses' | 'until'> {
   const cosigners = policy.witnesses
     .flatMap((witness) => {
       const seconds = cosignedAt(note, witness)
@@ -110,14 +112,15 @@ function checkWitnesses(
   }
   // The cosignature that completes the quorum: by its time, that many witnesses had seen this tree.
   const needed = cosigners[policy.quorum - 1]
-  const { maxAgeSeconds } = policy
-  if (needed !== undefined && maxAgeSeconds !== undefined && now - needed.seconds > maxAgeSeconds) {
+  const { maxAgeSeconds = Infinity } = policy
+  const until = needed === undefined ? Infinity : needed.seconds + maxAgeSeconds
+  if (needed !== undefined && now > until) {
     throw new TransparencyError(
       'stale_checkpoint',
       `the checkpoint was last cosigned ${now - needed.seconds} s ago, ${maxAgeSeconds} s are allowed`,
     )
   }
-  return cosigners
+  return { witnesses: cosigners, until }
 }
 
 function malformed(cause?: unknown): TransparencyError {
