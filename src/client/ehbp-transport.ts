@@ -79,13 +79,14 @@ export class EhbpTransport implements Transport {
 
   async #send(request: OutgoingRequest): Promise<IncomingAnswer> {
     for (let stale = 0; ; stale++) {
-      const { hpkeKeyConfig } = await orAborted(this.#proven(), request.signal)
-      const answer = await this.#sendTo(hpkeKeyConfig, request)
+      const proof = await orAborted(this.#proven(), request.signal)
+      const answer = await this.#sendTo(proof.hpkeKeyConfig, request)
       if (answer !== undefined) return answer
       if (stale >= MAX_STALE_KEYS) {
         throw new AttestationUnavailable('the router refuses the very key that it proves')
       }
-      this.refresh()
+      // Others may have met the same and be proving the host already: one report is enough for all of them.
+      this.#proofs.drop(HOST, proof)
     }
   }
 

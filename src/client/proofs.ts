@@ -19,12 +19,14 @@ export class Proofs {
     if (known !== undefined && known.expiresAt > this.#now()) return Promise.resolve(known)
     const running = this.#proving.get(key)
     if (running !== undefined) return running
-    const proving = prove()
+    const proving: Promise<Proof> = prove()
       .then((proof) => {
-        this.#proven.set(key, proof)
+        if (this.#proving.get(key) === proving) this.#proven.set(key, proof)
         return proof
       })
-      .finally(() => this.#proving.delete(key))
+      .finally(() => {
+        if (this.#proving.get(key) === proving) this.#proving.delete(key)
+      })
     this.#proving.set(key, proving)
     return proving
   }
@@ -34,8 +36,17 @@ export class Proofs {
     return [...this.#proven.values()].filter(({ expiresAt }) => expiresAt > this.#now())
   }
 
-  /** Drops all proofs, so that every host is verified again. */
+  /** Drops this proof of a key, where no other one has taken its place. */
+  drop(key: string, proof: Proof): void {
+    if (this.#proven.get(key) === proof) this.#proven.delete(key)
+  }
+
+  /**
+   * Drops all proofs, so that every host is verified again. Those that are being made answer only who waits for them already:
+   * the router decides how long its answer takes, and their nonce may be a minute old.
+   */
   forget(): void {
     this.#proven.clear()
+    this.#proving.clear()
   }
 }
