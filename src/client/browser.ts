@@ -40,7 +40,7 @@ export function createClient(options: ClientOptions, deps: ClientDeps = RUNTIME_
   }
   const settings = readOptions(options, deps)
   const state = options.state ?? usualState()
-  return clientOver(settings, new EhbpTransport(settings, state), options)
+  return clientOver(settings, { transport: new EhbpTransport(settings, state), state }, options)
 }
 
 function usualState() {

@@ -2,7 +2,7 @@ import { receiptEndpointOf } from '../protocol/receipt.ts'
 import { wantsReceipt } from '../protocol/wants-receipt.ts'
 import { digestAnswer } from './answer-digest.ts'
 import { ClientError, ReceiptRefused } from './errors.ts'
-import { addressOf, type ClientOptions, type Settings } from './options.ts'
+import { addressOf, type BundleState, type ClientOptions, type Settings } from './options.ts'
 import type { Proof } from './proof.ts'
 import { ReceiptVerifier } from './receipts.ts'
 import type { ReceiptOutcome } from './receipt-outcome.ts'
@@ -46,10 +46,10 @@ const NO_BODY = new Set([101, 204, 205, 304])
 
 export function clientOver(
   settings: Settings,
-  transport: Transport,
+  { transport, state }: { readonly transport: Transport; readonly state: BundleState },
   options: ClientOptions,
 ): Client {
-  const verifier = new ReceiptVerifier(settings, transport)
+  const verifier = new ReceiptVerifier(settings, transport, state)
   const watch = new AnswerWatch(verifier, options)
   const send = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
     const request = await readRequest(input, init, settings)

@@ -42,5 +42,5 @@ export function createClient(options: ClientOptions, deps: ClientDeps = RUNTIME_
   const settings = readOptions(options, deps)
   const state = options.state ?? fileState(defaultStatePath(process.env))
   const Chosen = TRANSPORTS[options.transport ?? usualTransport(process.versions['bun'])]
-  return clientOver(settings, new Chosen(settings, state), options)
+  return clientOver(settings, { transport: new Chosen(settings, state), state }, options)
 }

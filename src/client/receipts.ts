@@ -7,7 +7,7 @@ import { sha256Hex } from '../protocol/digest.ts'
 import { receiptEndpointOf } from '../protocol/receipt.ts'
 import { evidenceReferences, readEvidenceList } from '../verify/evidence-references.ts'
 import { verifyReceipt } from '../verify/receipt.ts'
-import { addressOf, type Settings } from './options.ts'
+import { addressOf, type BundleState, type Settings } from './options.ts'
 import type { ReceiptOutcome } from './receipt-outcome.ts'
 import { readWithin } from './read-within.ts'
 import type { Transport } from './transport.ts'
@@ -34,13 +34,15 @@ const keySetSchema = z.looseObject({ keys: z.array(z.looseObject({ kid: z.string
 export class ReceiptVerifier {
   readonly #settings: Settings
   readonly #transport: Transport
+  readonly #state: Pick<BundleState, 'read'>
   #keys: z.output<typeof keySetSchema> | undefined
   /** Cached envelopes: receipts of about an hour refer to the same one. */
   readonly #evidence = new Map<string, Bytes>()
 
-  constructor(settings: Settings, transport: Transport) {
+  constructor(settings: Settings, transport: Transport, state: Pick<BundleState, 'read'>) {
     this.#settings = settings
     this.#transport = transport
+    this.#state = state
   }
 
   /** Never rejects: errors are part of the outcome. */
@@ -73,11 +75,15 @@ export class ReceiptVerifier {
     const constraints = await exchange.constraints()
     const { receipt } = answerSchema.parse(parseJson(await this.#get(path, exchange.credentials)))
     const { deps, environments, policy, rootJwk } = this.#settings
+    const jwks = await this.#keysFor(receipt)
+    const evidence = await this.#evidenceOf(receipt, path, exchange.credentials)
+    // Only now: the router decides how long its answers take, and a newer bundle may have been stored meanwhile.
+    const lastAccepted = await this.#state.read(rootJwk)
     const { ok, checks, notes, claims, simulated } = await verifyReceipt(receipt, {
       now: deps.now(),
-      jwks: await this.#keysFor(receipt),
-      evidence: await this.#evidenceOf(receipt, path, exchange.credentials),
-      router: { rootJwk, environments, bundles: this.#bundles() },
+      jwks,
+      evidence,
+      router: { rootJwk, environments, bundles: this.#bundles(lastAccepted?.jws), lastAccepted },
       simulated: policy.allowSimulated === true ? 'any' : 'refuse',
       requireCrl: policy.requireCrl === true,
       ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
@@ -95,9 +101,13 @@ export class ReceiptVerifier {
     return { ok, path: exchange.path, id, receipt, checks, failed, notes, simulated, claims }
   }
 
-  /** Bundles that the router published while it was proven: a receipt is checked for everything revoked since. */
-  #bundles(): string[] {
-    return [...new Set(this.#transport.proofs().map(({ bundleJws }) => bundleJws))]
+  /**
+   * Bundles that the router published while it was proven, and the stored one, which another program may have seen since: a
+   * receipt is checked for everything revoked meanwhile.
+   */
+  #bundles(stored: string | undefined): string[] {
+    const proven = this.#transport.proofs().map(({ bundleJws }) => bundleJws)
+    return [...new Set([...proven, ...(stored === undefined ? [] : [stored])])]
   }
 
   async #keysFor(receipt: string): Promise<unknown> {

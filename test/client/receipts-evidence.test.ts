@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
+import { memoryState } from '../../src/client/memory-state.ts'
 import { readOptions } from '../../src/client/options.ts'
 import { ReceiptVerifier } from '../../src/client/receipts.ts'
 import type { Transport } from '../../src/client/transport.ts'
@@ -37,7 +38,7 @@ test('one wrong answer in the place of an envelope does not spoil the receipts o
     close: async () => {},
   }
   const { options, deps } = clientOf(world, { baseURL: 'https://router.test' }, {})
-  const verifier = new ReceiptVerifier(readOptions(options, deps), transport)
+  const verifier = new ReceiptVerifier(readOptions(options, deps), transport, memoryState())
   const verify = async () =>
     verifier.verify({
       path: '/v1/chat/completions',

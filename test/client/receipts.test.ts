@@ -1,13 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toBase64 } from '../../src/protocol/bytes.ts'
+import type { TrustBundleInput } from '../../src/protocol/trust-bundle.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
-import { readOptions, type ClientPolicy } from '../../src/client/options.ts'
+import { memoryState } from '../../src/client/memory-state.ts'
+import { readOptions, type BundleState, type ClientPolicy } from '../../src/client/options.ts'
 import { ReceiptVerifier } from '../../src/client/receipts.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { revocationList } from '../support/synthetic-snp.ts'
 import { RECEIPT_ID, receiptOf } from '../support/synthetic-receipt.ts'
 import { clientOf } from '../support/fake-router.ts'
-import { envelopeOf, makeWorld, type World } from '../support/synthetic-world.ts'
+import { envelopeOf, makeWorld, signBundle, type World } from '../support/synthetic-world.ts'
 
 /** Receipts under the policy of a client, from a router that is as proven as it can be. */
 
@@ -38,9 +40,9 @@ function transportOf(receipt: string): Transport {
   }
 }
 
-async function verify(receipt: string, policy: ClientPolicy) {
+async function verify(receipt: string, policy: ClientPolicy, state: BundleState = memoryState()) {
   const { options, deps } = clientOf(world, { baseURL: 'https://router.test' }, { policy })
-  const verifier = new ReceiptVerifier(readOptions(options, deps), transportOf(receipt))
+  const verifier = new ReceiptVerifier(readOptions(options, deps), transportOf(receipt), state)
   return verifier.verify({
     path: '/v1/chat/completions',
     receiptId: RECEIPT_ID,
@@ -68,5 +70,37 @@ describe('the policy of a client', () => {
     const router = { evidence_raw: JSON.parse(JSON.stringify(envelope)) }
     const receipt = await receiptOf(world, { claims: ENDPOINT, router })
     expect(await verify(receipt, { requireCrl: true })).toMatchObject({ ok: true, failed: [] })
+  })
+})
+
+/** What another program of the same user has stored: a bundle of this version. */
+async function stored(version: number, changes: Partial<TrustBundleInput> = {}) {
+  const jws = await signBundle(world, { version, ...changes })
+  const state = memoryState()
+  await state.write({ root: world.root.kid, version, sha256: await sha256Hex(jws), jws })
+  return state
+}
+
+describe('the bundle that is stored, which may be newer than those that the proofs rest on', () => {
+  test('revokes what it revokes of receipts as well', async () => {
+    const receipt = await receiptOf(world, { claims: ENDPOINT })
+    expect(await verify(receipt, {}, await stored(8))).toMatchObject({ ok: true, failed: [] })
+    const state = await stored(8, { revoked: { identity_tags: [world.tag] } })
+    const outcome = await verify(receipt, {}, state)
+    expect(outcome).toMatchObject({ ok: false, failed: ['router_attestation.not_revoked'] })
+    expect(outcome.checks.find(({ ok }) => !ok)?.detail).toBe(
+      `identity tag ${world.tag} is revoked`,
+    )
+  })
+
+  test('must be at hand where its version alone is known', async () => {
+    const receipt = await receiptOf(world, { claims: ENDPOINT })
+    const state = memoryState()
+    await state.write({ root: world.root.kid, version: 8, sha256: 'ab'.repeat(32) })
+    const outcome = await verify(receipt, {}, state)
+    expect(outcome).toMatchObject({ ok: false, failed: ['newest_bundle'] })
+    expect(outcome.checks.find(({ ok }) => !ok)?.detail).toBe(
+      'version 8 was seen before, and only 7 is here',
+    )
   })
 })
