@@ -8,7 +8,7 @@ export interface BoxDefinition {
   /** What is proven once it holds. */
   readonly says: string
   readonly checks: readonly CheckName[]
-  /** Where given, it holds only if one of these was checked: the others alone do not prove the statement. */
+  /** Where given, it holds only if each of these was checked: the others alone do not prove the statement. */
   readonly decisive?: readonly CheckName[]
   /** Boxes without which its own checks mean nothing. */
   readonly restsOn: readonly string[]

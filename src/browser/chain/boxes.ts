@@ -126,12 +126,7 @@ const EXCHANGE: readonly BoxDefinition[] = [
       'request_digest',
       'response_digest',
     ],
-    decisive: [
-      'client_request_digest',
-      'client_response_digest',
-      'request_digest',
-      'response_digest',
-    ],
+    decisive: ['client_request_digest', 'client_response_digest'],
     restsOn: ['receipt'],
     documents: ['answer'],
   },

@@ -77,7 +77,7 @@ function judgeBox(
   if (beneath.some((state) => state === 'failed' || state === 'moot')) return 'moot'
   if (unreadable || checks.some(({ ok }) => !ok)) return 'failed'
   if (checks.length === 0 && !read) return 'open'
-  const decided = decisive?.some((name) => checks.some((check) => check.name === name)) ?? true
+  const decided = decisive?.every((name) => checks.some((check) => check.name === name)) ?? true
   if (!decided) return 'open'
   const simulated = checks.some(({ name }) => name.endsWith('simulated_platform'))
   return simulated || beneath.includes('simulated') ? 'simulated' : 'holds'

@@ -78,8 +78,10 @@ describe('the picture', () => {
       exchange: 'open',
       provider: 'open',
     })
-    const compared = [check('client_response_digest'), check('provider_attested')]
-    expect(statesOf('receipt', [...beside, ...compared])).toMatchObject({
+    const answer = [...beside, check('client_response_digest')]
+    expect(statesOf('receipt', answer)).toMatchObject({ exchange: 'open' })
+    const compared = [check('client_request_digest'), check('provider_attested')]
+    expect(statesOf('receipt', [...answer, ...compared])).toMatchObject({
       exchange: 'holds',
       provider: 'holds',
     })
