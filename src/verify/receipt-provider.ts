@@ -74,19 +74,27 @@ export async function checkProvider(
   }
   const exchange = { requestDigest: claims.request_digest, responseDigest: claims.response_digest }
   const hop = await judgeProviderHop({ block, evidence, exchange, at: claims.iat * 1000 })
-  const holds = hop.checks.length > 0 && hop.checks.every(({ ok }) => ok)
+  const platform = hop.simulated ? { attestation_strength: 'simulated' } : block
+  const simulated = refuseSimulated(platform, options.simulated)
+  const holds = hop.checks.length > 0 && [...hop.checks, ...simulated].every(({ ok }) => ok)
   const fault = holds ? undefined : 'it does not hold under the given policy'
   return {
-    checks: [...prefixed(name, hop.checks), judge('provider_attested', fault, 'judged again here')],
+    checks: [
+      ...prefixed(name, [...hop.checks, ...simulated]),
+      judge('provider_attested', fault, 'judged again here'),
+    ],
     notes: hop.notes.map((note) => `${name}: ${note}`),
     simulated: hop.simulated,
     standing: 'rejudged',
   }
 }
 
-/** A hop that the router itself calls simulated is refused as such, whether or not it is judged again. */
+/**
+ * A hop that the router itself calls simulated is refused as such, whether or not it is judged again; so is one that is found
+ * to be. Where simulated platforms are allowed, the check says that this is one.
+ */
 function refuseSimulated(
-  { attestation_strength: strength }: AttestationBlock,
+  { attestation_strength: strength }: Pick<AttestationBlock, 'attestation_strength'>,
   simulated: SimulatedPolicy = 'refuse',
 ): Check[] {
   if (strength !== 'simulated') return []

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { judge } from '../../../src/verify/check.ts'
 import { receiptHeadline } from '../../../src/verify/headline.ts'
 import { MalformedEvidence } from '../../../src/protocol/malformed-evidence.ts'
 import type { AttestationBlock } from '../../../src/protocol/receipt.ts'
@@ -129,5 +130,32 @@ describe("a provider's hop", () => {
     const allowed = await judgeReceipt(world, text, { simulated: 'any' })
     expect(failures(allowed)).toEqual([])
     expect(receiptHeadline(allowed)).toMatch(/^VALID ON A SIMULATED PLATFORM/)
+  })
+
+  test('a simulated provider is called simulated where it is judged again, too', async () => {
+    const block = { ...(await hopOf(other)), attestation_strength: 'simulated' }
+    const text = await receiptOf(world, { claims: { inference_attestation: block } })
+    const judgeProviderHop = async () => ({
+      checks: [judge('hop_evidence', undefined, 'of a simulated platform')],
+      notes: [],
+      simulated: true,
+    })
+    const allowed = await judgeReceipt(world, text, { judgeProviderHop, simulated: 'any' })
+    expect(failures(allowed)).toEqual([])
+    expect(allowed.checks.filter(({ name }) => name.startsWith('inference_'))).toMatchObject([
+      { name: 'inference_attestation.hop_evidence', ok: true },
+      { name: 'inference_attestation.simulated_platform', ok: true, detail: 'allowed' },
+    ])
+    const refused = await judgeReceipt(world, text, { judgeProviderHop })
+    expect(failures(refused)).toEqual([
+      'inference_attestation.simulated_platform: a simulated platform, and none is allowed',
+      'provider_attested: it does not hold under the given policy',
+    ])
+    const said = await receiptOf(world, {
+      claims: { inference_attestation: { ...block, attestation_strength: 'hardware' } },
+    })
+    expect(failures(await judgeReceipt(world, said, { judgeProviderHop }))).toEqual(
+      failures(refused),
+    )
   })
 })
