@@ -6,7 +6,7 @@ import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts
 import { CLOCK_SKEW_MS, requireNumber, milliseconds } from './clock.ts'
 import { verifyEnvelopeHardware } from './envelope-hardware.ts'
 import { checkManifest, checkTag, revocationRule, type Trust } from './manifest.ts'
-import { revocationFault } from './revoked.ts'
+import { disregardedRevocation, revocationFault } from './revoked.ts'
 import type { VekChain } from './snp/chain.ts'
 import { policyOfBundle } from './snp/policy.ts'
 import type { SnpReport } from './snp/report.ts'
@@ -51,6 +51,8 @@ const OPERATORS_CLOCK =
 export interface EnvelopeResult extends Verdict {
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
+  /** Those of the notes that are about revocations which `acceptBeforeRevocation` leaves aside. */
+  readonly disregarded: readonly string[]
   readonly report?: SnpReport
   readonly chain?: VekChain
   readonly manifest?: Manifest
@@ -86,33 +88,34 @@ export async function verifyEnvelope(
   })
   const { workload_identity_manifest_jws: manifestJws } = envelope
   const expected = workload === null ? envelope.workload : workload
-  const { checks: manifestChecks, manifest } = await checkManifest(manifestJws, expected, options)
-  const { checks: allowed, until } =
+  const signed = await checkManifest(manifestJws, expected, options)
+  const allowed =
     hardware.report === undefined
       ? NOT_ALLOWED
       : checkAllowed({ ...envelope, workload: expected }, hardware.report, options)
   const checks = [
     ...hardware.checks,
     await checkTag(manifestJws, envelope.workload_identity_tag),
-    ...manifestChecks,
-    ...allowed,
+    ...signed.checks,
+    ...allowed.checks,
     ...(live === 'past' ? [] : checkLive(envelope, live, options.now)),
   ]
   const clock = freshness === 'operators_clock' ? [OPERATORS_CLOCK] : []
-  const notes = [...hardware.notes, ...clock]
+  const disregarded = [...signed.disregarded, ...allowed.disregarded]
   const maxAgeSeconds = live === 'past' ? undefined : live.maxAgeSeconds
   const endsAt = Math.min(
-    until,
+    allowed.until,
     hardware.endsAt ?? Infinity,
     endOf(envelope, trust.bundle, maxAgeSeconds),
   )
   return {
     ...hardware,
     ...verdict(checks),
-    notes,
+    notes: [...hardware.notes, ...disregarded, ...clock],
+    disregarded,
     freshness,
     endsAt,
-    ...(manifest && { manifest }),
+    ...(signed.manifest && { manifest: signed.manifest }),
   }
 }
 
@@ -128,11 +131,13 @@ function endOf(envelope: Envelope, bundle: TrustBundle, maxAgeSeconds = Infinity
 
 interface Allowed {
   readonly checks: readonly Check[]
+  /** Revocations that were not considered. */
+  readonly disregarded: readonly string[]
   /** The end of the entry that allows it. */
   readonly until: number
 }
 
-const NOT_ALLOWED: Allowed = { checks: [], until: -Infinity }
+const NOT_ALLOWED: Allowed = { checks: [], disregarded: [], until: -Infinity }
 
 const NO_HOST_DATA = '0'.repeat(64)
 
@@ -176,13 +181,14 @@ function checkAllowed(
   )
   const keys = [envelope.report_data_binding?.receipt_key_thumbprint]
   const revocable = { measurement, identityTag: tag, keys }
-  const revoked = revocationFault(revocable, revocationRule(trust, now))
+  const rule = revocationRule(trust, now)
+  const revoked = revocationFault(revocable, rule)
   const newest = trust.newest ?? bundle
   const checks = [
     judge('measurement_allowed', allowed, `${measurement} as ${workload}`),
     judge('not_revoked', revoked, `not by bundle version ${newest.version}`),
   ]
-  return { checks, until }
+  return { checks, disregarded: disregardedRevocation('not_revoked', revocable, rule), until }
 }
 
 function checkLive(envelope: Envelope, live: LiveExpectations, now: number): Check[] {

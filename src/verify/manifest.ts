@@ -8,7 +8,7 @@ import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check } from './check.ts'
 import { milliseconds } from './clock.ts'
 import { checkJws } from './jws.ts'
-import { revocationFault, type RevocationRule } from './revoked.ts'
+import { disregardedRevocation, revocationFault, type RevocationRule } from './revoked.ts'
 
 const DOCUMENT = 'workload manifest'
 
@@ -36,6 +36,8 @@ export function revocationRule(
 
 export interface ManifestResult {
   readonly checks: readonly Check[]
+  /** Revocations of its key that were not considered. */
+  readonly disregarded: readonly string[]
   /** Only where its signature is verified. */
   readonly manifest?: Manifest
 }
@@ -59,30 +61,41 @@ export async function checkManifest(
 ): Promise<ManifestResult> {
   if (text === '') {
     const fault = 'there is none: the build is not signed'
-    return { checks: [judge('manifest_signature', fault, '')] }
+    return { checks: [judge('manifest_signature', fault, '')], disregarded: [] }
   }
-  const { key, check } = await manifestKey(trust, now)
+  const { key, check, disregarded } = await manifestKey(trust, now)
   const jws = parseCompactJws(text, DOCUMENT)
   const expectation = { document: 'manifest', typ: [MANIFEST_TYP], key } as const
   const signature = await checkJws(jws, expectation)
-  if (!verdict(signature).ok) return { checks: [check, ...signature] }
+  if (!verdict(signature).ok) return { checks: [check, ...signature], disregarded }
   const manifest = readDocument(manifestSchema, parseStrictJson(jws.payload, DOCUMENT), DOCUMENT)
   const fault = manifest.workload === workload ? undefined : `it describes ${manifest.workload}`
   const described = judge('manifest_workload', fault, `${workload} ${manifest.version}`)
-  return { checks: [check, ...signature, described], manifest }
+  return { checks: [check, ...signature, described], disregarded, manifest }
 }
 
-async function manifestKey(trust: Trust, now: number): Promise<{ key: EcPoint; check: Check }> {
+interface ManifestKey extends Pick<ManifestResult, 'disregarded'> {
+  readonly key: EcPoint
+  readonly check: Check
+}
+
+async function manifestKey(trust: Trust, now: number): Promise<ManifestKey> {
   const { bundle, rootJwk } = trust
   const delegated = bundle.delegated_keys.workload_manifest
   if (delegated === undefined) {
-    return { key: rootJwk, check: judge('manifest_key', undefined, 'the release root') }
+    const check = judge('manifest_key', undefined, 'the release root')
+    return { key: rootJwk, check, disregarded: [] }
   }
   const kid = await jwkThumbprint(delegated.jwk)
+  const rule = revocationRule(trust, now)
   const fault = firstFault(
-    revocationFault({ keys: [kid] }, revocationRule(trust, now)),
+    revocationFault({ keys: [kid] }, rule),
     milliseconds(delegated.not_before) > now && `key ${kid} is not yet in force`,
     milliseconds(delegated.not_after) <= now && `key ${kid} expired at ${delegated.not_after}`,
   )
-  return { key: delegated.jwk, check: judge('manifest_key', fault, `delegated key ${kid}`) }
+  return {
+    key: delegated.jwk,
+    check: judge('manifest_key', fault, `delegated key ${kid}`),
+    disregarded: disregardedRevocation('manifest_key', { keys: [kid] }, rule),
+  }
 }

@@ -1,4 +1,5 @@
 import type { Revocation, TrustBundle } from '../protocol/trust-bundle.ts'
+import type { CheckName } from './check-names.ts'
 import { firstFault } from './check.ts'
 import { milliseconds } from './clock.ts'
 
@@ -31,6 +32,20 @@ export function revocationFault(
     ...keys.map((key) => faultOf('key', key, revoked.keys, madeAt)),
   ])
   return firstFault(...faults)
+}
+
+/**
+ * A note on a revocation that covers one of these, but is not considered because of its start: what a person has decided
+ * to accept must not pass for something that is not revoked. Empty where there is none.
+ */
+export function disregardedRevocation(
+  check: CheckName,
+  revocable: Revocable,
+  rule: RevocationRule,
+): readonly string[] {
+  if (revocationFault(revocable, rule) !== undefined) return []
+  const later = revocationFault(revocable, { bundles: rule.bundles })
+  return later === undefined ? [] : [`${check}: ${later}; accepted as made before that`]
 }
 
 function faultOf(

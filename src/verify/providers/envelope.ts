@@ -105,6 +105,7 @@ export async function judgeEnvelope(
     checks: [...[...bundleChecks, ...checks].map(({ name }) => name), 'host_data'],
     endsAt: result.endsAt,
     accepted,
+    onRecord: result.disregarded,
   }
 }
 

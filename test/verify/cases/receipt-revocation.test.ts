@@ -46,8 +46,36 @@ describe('revocation', () => {
         `${kind} ${value} is revoked since ${since}`,
       )
       const accepted = { bundles, acceptBeforeRevocation: true }
-      expect(failures(await judgeReceipt(world, text, { trust: accepted }))).toEqual([])
+      const believed = await judgeReceipt(world, text, { trust: accepted })
+      expect(failures(believed)).toEqual([])
+      expect(believed.notes).toContain(
+        `router_attestation: not_revoked: ${kind} ${value} is revoked since ${since}; accepted as made before that`,
+      )
     }
+  })
+
+  test('that is not considered because of its start is told, that of the key of the manifest too', async () => {
+    const since = inDays(-0.001)
+    const old = ISSUED - 6 * 3600
+    const issued_at = new Date((old - 60) * 1000).toISOString()
+    const envelope = await envelopeOf(world, { claimed: { issued_at } })
+    const router = { evidence_raw: JSON.parse(JSON.stringify(envelope)) }
+    const text = await receiptOf(world, { claims: { iat: old }, router })
+    const { kid } = world.manifestKey
+    const bundles = [
+      await signBundle(world, { version: 8, revoked: { keys: [{ value: kid, since }] } }),
+    ]
+    const result = await judgeReceipt(world, text, {
+      trust: { bundles, acceptBeforeRevocation: true },
+    })
+    expect(failures(result)).toEqual([])
+    expect(result.notes).toContain(
+      `router_attestation: manifest_key: key ${kid} is revoked since ${since}; accepted as made before that`,
+    )
+    const none = await judgeReceipt(world, text, {
+      trust: { bundles: [await signBundle(world, { version: 8 })], acceptBeforeRevocation: true },
+    })
+    expect(none.notes.join()).not.toContain('accepted as made before')
   })
 
   test('without a time of its own, or from before the receipt, is never accepted', async () => {

@@ -86,6 +86,11 @@ describe("a hop that rests on a provider's envelope", () => {
     ])
     const accepted = await judgeHop({}, { newest, acceptBeforeRevocation: true })
     expect(failuresOf(accepted)).toEqual([])
+    expect(accepted.notes).toEqual([
+      expect.stringMatching(
+        /^not_revoked: measurement \w+ is revoked since .*; accepted as made before that$/,
+      ),
+    ])
   })
 
   it('is refused where its report binds no nonce, also where 64 zeros are written in place of one', async () => {
