@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { Command, InvalidArgumentError } from 'commander'
 import { ClientError } from '../client/errors.ts'
-import { createClient } from '../client/index.ts'
+import { createClient, type Proof } from '../client/index.ts'
 import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
 import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
 import type { Subcommand } from './subcommand.ts'
@@ -90,13 +90,22 @@ async function serve(options: ProxyOptions): Promise<void> {
   console.log(`  proxy    ${url}  (base URL for tools: ${url}/v1)`)
   console.log(`  proof    ${url}/verification`)
   client.verify().then(
-    (proofs) => console.log(`  router   ${router} is proven: ${proofs[0]?.tlsSpkiSha256}`),
+    (proofs) => console.log(`  router   ${router} is proven${platformOf(proofs)}`),
     (error: unknown) => console.error(`  router   ${reasonOf(error)}; every request tries again`),
   )
   await new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, resolve)
   })
   server.close()
+}
+
+/** The key of the first host, behind what its platform proves where that is nothing. */
+function platformOf([first]: readonly Proof[]): string {
+  const where =
+    first?.simulated === true
+      ? ' ON A SIMULATED PLATFORM, which proves nothing about any machine'
+      : ''
+  return `${where}: ${first?.tlsSpkiSha256}`
 }
 
 function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest): string {
@@ -106,7 +115,8 @@ function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest)
 function verdictOf(receipt: ProxiedRequest['receipt']): string {
   if (receipt === undefined) return ''
   if (receipt === 'not_asked_for') return '  receipt not asked for'
-  const verdict = receipt.ok ? 'holds' : `DOES NOT HOLD: ${receipt.failed.join(', ')}`
+  const held = receipt.simulated ? 'holds (simulated platform)' : 'holds'
+  const verdict = receipt.ok ? held : `DOES NOT HOLD: ${receipt.failed.join(', ')}`
   return `  receipt ${printable(receipt.id ?? 'missing')} ${verdict}`
 }
 

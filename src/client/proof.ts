@@ -19,6 +19,8 @@ export interface Proof {
   /** Milliseconds since 1970, both. */
   readonly provenAt: number
   readonly expiresAt: number
+  /** The platform is a simulated one, which was allowed and proves nothing about any machine. */
+  readonly simulated: boolean
   readonly checks: readonly Check[]
   readonly envelope: Envelope
   readonly bundle: TrustBundle
@@ -109,6 +111,7 @@ async function prove(
     tlsSpkiSha256: envelope.tls_spki_sha256,
     provenAt,
     expiresAt: Math.min(result.endsAt, logged.endsAt),
+    simulated: result.chain?.simulated === true,
     checks,
     envelope,
     bundle: trust.bundle,

@@ -41,27 +41,33 @@ const ASK = {
 
 describe('the proxy command', () => {
   test('serves a tool that has no key, whole and streamed, and prints verdicts of the receipts', async () => {
-    expect(proxy.output()).toContain('is proven')
+    expect(proxy.output()).toMatch(
+      / is proven ON A SIMULATED PLATFORM, which proves nothing about any machine: [0-9a-f]{64}\n/,
+    )
     const openai = new OpenAI({ baseURL: `${proxy.url}/v1`, apiKey: 'none', maxRetries: 0 })
     const whole = await openai.chat.completions.create(ASK)
     expect(whole.choices[0]?.message.content).toContain('You said: a very private question')
     const chunks = await gather(await openai.chat.completions.create({ ...ASK, stream: true }))
     expect(chunks.length).toBeGreaterThan(3)
-    await until(
-      () =>
-        proxy.output().match(/POST \/v1\/chat\/completions 200 \d+ ms {2}receipt \S+ holds/g)
-          ?.length === 2,
-    )
-    expect(
-      proxy.output().match(/POST \/v1\/chat\/completions 200 \d+ ms {2}receipt \S+ holds/g),
-    ).toHaveLength(2)
+    const lines = () =>
+      proxy
+        .output()
+        .match(
+          /POST \/v1\/chat\/completions 200 \d+ ms {2}receipt \S+ holds \(simulated platform\)/g,
+        )
+    await until(() => lines()?.length === 2)
+    expect(lines()).toHaveLength(2)
     expect(proxy.output()).not.toContain('private')
     expect(proxy.output()).not.toContain(stack.local.api_key)
   })
 
   test('shows the proof and the receipts', async () => {
     const state: unknown = await (await fetch(`${proxy.url}/verification`)).json()
-    expect(state).toMatchObject({ proven: true, hosts: [{ environment: 'local' }] })
+    expect(state).toMatchObject({
+      proven: true,
+      simulated: true,
+      hosts: [{ environment: 'local', simulated: true }],
+    })
     expect(state).toHaveProperty(['receipts', 0, 'route'])
   })
 

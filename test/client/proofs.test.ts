@@ -13,6 +13,7 @@ beforeAll(async () => {
     tlsSpkiSha256: KEY,
     provenAt: NOW,
     expiresAt: NOW + 60_000,
+    simulated: false,
     checks: [],
     envelope: await envelopeOf(world),
     bundle: await acceptBundle(world),

@@ -6,6 +6,8 @@ import type { ReceiptOutcome } from '../receipt-outcome.ts'
 export interface VerificationState {
   readonly router: string
   readonly proven: boolean
+  /** A proven host is on a simulated platform, which proves nothing about any machine. */
+  readonly simulated: boolean
   /** Why the last attempt failed, where it did. */
   readonly problem: {
     readonly at: string
@@ -24,6 +26,7 @@ export interface ProvenHost {
   readonly workload: string
   readonly workload_identity_tag: string
   readonly environment: string
+  readonly simulated: boolean
   readonly checks: readonly {
     readonly name: string
     readonly ok: boolean
@@ -88,15 +91,17 @@ export class VerificationLog {
     return {
       router: this.#router.origin,
       proven: proofs.length > 0 && this.#problem === null,
+      simulated: proofs.some(({ simulated }) => simulated),
       problem: this.#problem,
       hosts: proofs.map(
-        ({ bundle, checks, envelope, expiresAt, notes, provenAt, tlsSpkiSha256 }) => ({
+        ({ bundle, checks, envelope, expiresAt, notes, provenAt, simulated, tlsSpkiSha256 }) => ({
           tls_spki_sha256: tlsSpkiSha256,
           proven_at: rfc3339(provenAt),
           expires_at: rfc3339(expiresAt),
           workload: envelope.workload,
           workload_identity_tag: envelope.workload_identity_tag,
           environment: bundle.environment,
+          simulated,
           checks: checks.map(({ detail, name, ok, proves }) => ({ name, ok, proves, detail })),
           notes,
         }),

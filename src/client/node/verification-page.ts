@@ -1,5 +1,7 @@
 import type { LoggedReceipt, ProvenHost, VerificationState } from './verification-log.ts'
 
+const SIMULATED = 'proven on a simulated platform, which proves nothing about any machine'
+
 /** The page at `/verification` for people: no script, no further resources. */
 export function verificationPage({
   hosts,
@@ -7,8 +9,10 @@ export function verificationPage({
   proven,
   receipts,
   router,
+  simulated,
 }: VerificationState): string {
-  const verdict = proven ? 'proven' : problem === null ? 'not asked yet' : 'refused'
+  const proof = simulated ? SIMULATED : 'proven'
+  const verdict = proven ? proof : problem === null ? 'not asked yet' : 'refused'
   const why =
     problem === null ? '' : `<p role="alert">${escape(problem.at)}: ${escape(problem.message)}</p>`
   return `<!doctype html>
@@ -21,7 +25,7 @@ body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; width: 100% } th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid #ccc; overflow-wrap: anywhere }
 .ok { color: #0a6b2d } .bad { color: #b00020; font-weight: bold } code { overflow-wrap: anywhere }
 </style>
-<h1>${escape(router)}: <span class="${proven ? 'ok' : 'bad'}">${verdict}</span></h1>
+<h1>${escape(router)}: <span class="${proven && !simulated ? 'ok' : 'bad'}">${verdict}</span></h1>
 ${why}
 ${hosts.map(hostSection).join('\n')}
 <h2>Receipts</h2>
