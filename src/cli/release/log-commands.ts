@@ -164,13 +164,19 @@ function addWitness(log: Command): void {
           stateDir: options.state,
           now: Date.now,
         })
-        const server = await serveWitness(cosigner, options.listen)
-        const address = server.address()
-        print({ listening: typeof address === 'object' ? address?.port : address })
-        await new Promise<void>((resolve) => {
-          for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
-        })
-        server.close()
+        const release = lockLog(options.key)
+        try {
+          const server = await serveWitness(cosigner, options.listen)
+          const address = server.address()
+          print({ listening: typeof address === 'object' ? address?.port : address })
+          await new Promise<void>((resolve) => {
+            for (const signal of ['SIGINT', 'SIGTERM'] as const)
+              process.once(signal, () => resolve())
+          })
+          server.close()
+        } finally {
+          release()
+        }
       },
     )
 }

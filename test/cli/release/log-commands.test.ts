@@ -65,6 +65,18 @@ describe('a log of releases', () => {
     })
   })
 
+  test('has a witness that runs once: two would not know of each other, and cosign two histories', async () => {
+    await log('keygen', '--name', 'witness.example', '--witness', '--private', at('witness.key'))
+    const release = lockLog(at('witness.key'))
+    const words = ['witness', '--key', at('witness.key'), '--log-key', verifierKey]
+    expect(await log(...words, '--state', at('witness-state'), '--listen', '127.0.0.1:0')).toEqual({
+      code: 1,
+      out: '',
+      err: `another program signs with ${at('witness.key')} at the moment: try again once it has ended\n`,
+    })
+    release()
+  })
+
   test('is audited against what was seen before, or not at all', async () => {
     await append()
     writeFileSync(at('seen.json'), '{"size": 1')

@@ -3,8 +3,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { ReleaseError } from '../release-error.ts'
 
 /**
- * Makes this process the only one that signs with a log's key until it ends: two that append at a time would sign two
- * trees of one size and leave files that belong to neither. The lock is SQLite's own on a file beside the key, because
+ * Makes this process the only one that signs with the key of a log or a witness until it ends: two that append at a time
+ * would sign two trees of one size and leave files that belong to neither, and two witnesses with one state could each cosign
+ * another tree after the last. The lock is SQLite's own on a file beside the key, because
  * the kernel releases it however the process ends.
  * @returns releases it; to be kept, since a connection that nothing refers to would be closed
  * @throws ReleaseError when another process has it, or the lock cannot be written
