@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { fromUtf8, toBase64, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
@@ -8,7 +8,7 @@ import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-no
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
 import { readJson, writeDocument } from './files.ts'
 import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
-import { auditLog } from './log/audit-log.ts'
+import { auditLog, type AuditedLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
 import { lockLog } from './log/log-lock.ts'
 import { formatNoteSigner, noteSigner } from './log/note-signer.ts'
@@ -127,11 +127,20 @@ function addAudit(log: Command): void {
     .command('audit')
     .description('read everything new in a log, and check that it still has all it had before')
     .argument('<prefix>', 'the folder or the address of the log')
-    .requiredOption('--log-key <key>', 'its verifier key')
+    .option(
+      '--log-key <key>',
+      'its verifier key; without witnesses it may show a tree to you alone',
+    )
+    .addOption(
+      new Option(
+        '--policy <file>',
+        'in place of the key: log, witnesses, quorum and largest age, as clients demand them',
+      ).conflicts('logKey'),
+    )
     .requiredOption('--state <file>', 'what was seen before; made at the first run')
-    .action(async (prefix: string, options: { logKey: string; state: string }) => {
+    .action(async (prefix: string, options: AuditOptions) => {
       const known = await readTreeHead(options.state)
-      const audit = await auditLog(logReader(prefix), parseNoteKey(options.logKey), known)
+      const audit = await auditLog(logReader(prefix), await auditedLog(options), known)
       const { size, root } = audit.checkpoint
       await writeDocument(options.state, `${JSON.stringify({ size, root: toBase64(root) })}\n`)
       const entries = audit.entries.map(async ({ index, bytes }) => ({
@@ -139,8 +148,26 @@ function addAudit(log: Command): void {
         bytes: bytes.length,
         sha256: await sha256Hex(bytes),
       }))
-      print({ size, root: toHex(root), new_entries: await Promise.all(entries) })
+      print({
+        size,
+        root: toHex(root),
+        ...(audit.witnesses && { witnesses: audit.witnesses }),
+        new_entries: await Promise.all(entries),
+      })
     })
+}
+
+interface AuditOptions {
+  readonly logKey?: string
+  readonly policy?: string
+  readonly state: string
+}
+
+async function auditedLog({ logKey, policy: path }: AuditOptions): Promise<AuditedLog> {
+  if (logKey !== undefined) return { key: parseNoteKey(logKey) }
+  if (path === undefined) throw new ReleaseError('give --policy, or --log-key')
+  const policy = readLogPolicy(await readJson(path))
+  return { key: policy.log, witnessed: { policy, now: Math.floor(Date.now() / 1_000) } }
 }
 
 function addWitness(log: Command): void {

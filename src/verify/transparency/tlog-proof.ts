@@ -87,7 +87,12 @@ export function checkTlogProof(
   return { index: proof.index, checkpoint, ...checkWitnesses(note, policy, now) }
 }
 
-function checkWitnesses(
+/**
+ * Checks that enough of the policy's witnesses have cosigned a checkpoint, and recently.
+ * @param now seconds since the epoch
+ * @throws TransparencyError with the fault
+ */
+export function checkWitnesses(
   note: SignedNote,
   policy: LogPolicy,
   now: number,

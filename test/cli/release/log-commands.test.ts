@@ -96,6 +96,28 @@ describe('a log of releases', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('seen'))).toEqual(['seen.json'])
   })
 
+  test('is audited under the policy of its clients, where that is given', async () => {
+    await append()
+    const policy = { log: verifierKey, quorum: 0 }
+    writeFileSync(at('policy.json'), JSON.stringify(policy))
+    const words = ['audit', at('log'), '--state', at('seen.json')]
+    const audited = await log(...words, '--policy', at('policy.json'))
+    expect(JSON.parse(audited.out)).toMatchObject({ size: 1, witnesses: [] })
+    const { out } = await log('keygen', '--name', 'w', '--witness', '--private', at('other.key'))
+    const strict = { ...policy, witnesses: [JSON.parse(out).verifier_key], quorum: 1 }
+    writeFileSync(at('policy.json'), JSON.stringify(strict))
+    expect(await log(...words, '--policy', at('policy.json'))).toEqual({
+      code: 1,
+      out: '',
+      err: '0 of the known witnesses cosigned the checkpoint, 1 must\n',
+    })
+    expect(await log(...words)).toEqual({
+      code: 1,
+      out: '',
+      err: 'give --policy, or --log-key\n',
+    })
+  })
+
   test('names the file or the address that cannot be read', async () => {
     expect(await append(at('missing'))).toEqual({
       code: 1,

@@ -115,11 +115,11 @@ describe('a log of releases', () => {
     expect(fromUtf8(await deps.log.entry(256))).toBe('entry 256')
     await expect(deps.log.entry(257)).rejects.toThrow('the log lacks entry 257')
 
-    const audit = await auditLog(logReader(path('a')), LOG.key, EMPTY)
+    const audit = await auditLog(logReader(path('a')), { key: LOG.key }, EMPTY)
     expect(audit.entries.map(({ bytes }) => fromUtf8(bytes))).toEqual(
       Array.from({ length: 257 }, (_, at) => `entry ${at}`),
     )
-    const again = await auditLog(logReader(path('a')), LOG.key, audit.checkpoint)
+    const again = await auditLog(logReader(path('a')), { key: LOG.key }, audit.checkpoint)
     expect(again.entries).toEqual([])
   })
 
@@ -131,20 +131,40 @@ describe('a log of releases', () => {
     await expect(
       appendEntry(utf8('third'), { ...fork, witnesses: toolsOf('fork').witnesses, quorum: 1 }),
     ).rejects.toThrow('the witness witness.example knows a longer tree of this log than this one')
-    const known = (await auditLog(logReader(path('a')), LOG.key, EMPTY)).checkpoint
-    await expect(auditLog(logReader(path('fork')), LOG.key, known)).rejects.toMatchObject({
+    const known = (await auditLog(logReader(path('a')), { key: LOG.key }, EMPTY)).checkpoint
+    await expect(auditLog(logReader(path('fork')), { key: LOG.key }, known)).rejects.toMatchObject({
       fault: 'truncated_tree',
     })
-    const early = (await auditLog(logReader(path('fork')), LOG.key, EMPTY)).checkpoint
+    const early = (await auditLog(logReader(path('fork')), { key: LOG.key }, EMPTY)).checkpoint
     cpSync(path('a'), path('rewritten'), { recursive: true })
-    await expect(auditLog(logReader(path('rewritten')), LOG.key, early)).rejects.toMatchObject({
+    await expect(
+      auditLog(logReader(path('rewritten')), { key: LOG.key }, early),
+    ).rejects.toMatchObject({
       fault: 'inconsistent_tree',
     })
   })
 
+  it('is audited as clients see it: a tree that no witness has cosigned is none that is shown to everybody', async () => {
+    const witnessed = { policy: POLICY, now: NOW / 1_000 }
+    const audit = await auditLog(logReader(path('a')), { key: LOG.key, witnessed }, EMPTY)
+    expect(audit.witnesses).toEqual([{ name: 'witness.example', seconds: NOW / 1_000 }])
+    await plant('unwitnessed', 2)
+    const alone = logReader(path('unwitnessed'))
+    await expect(auditLog(alone, { key: LOG.key, witnessed }, EMPTY)).rejects.toMatchObject({
+      fault: 'too_few_witnesses',
+      message: '0 of the known witnesses cosigned the checkpoint, 1 must',
+    })
+    expect(await auditLog(alone, { key: LOG.key }, EMPTY)).toMatchObject({ witnesses: undefined })
+    const later = { ...witnessed, now: NOW / 1_000 + 3_601 }
+    const frozen = auditLog(logReader(path('a')), { key: LOG.key, witnessed: later }, EMPTY)
+    await expect(frozen).rejects.toMatchObject({ fault: 'stale_checkpoint' })
+  })
+
   it('is not audited in the place of another: a tree under another name is none of this log', async () => {
     await plant('renamed', 2, 'router.example/shown-to-auditors')
-    await expect(auditLog(logReader(path('renamed')), LOG.key, EMPTY)).rejects.toMatchObject({
+    await expect(
+      auditLog(logReader(path('renamed')), { key: LOG.key }, EMPTY),
+    ).rejects.toMatchObject({
       fault: 'unknown_log',
       message: 'the checkpoint is of the log router.example/shown-to-auditors',
     })
@@ -163,7 +183,7 @@ describe('a log of releases', () => {
     expect((await deps.log.head()).size).toBe(0)
     const { index } = await appendEntry(utf8('second'), deps)
     expect(index).toBe(1)
-    const audit = await auditLog(logReader(path('crash')), LOG.key, EMPTY)
+    const audit = await auditLog(logReader(path('crash')), { key: LOG.key }, EMPTY)
     expect(audit.entries.map(({ bytes }) => fromUtf8(bytes))).toEqual(['first', 'second'])
   })
 
@@ -174,7 +194,7 @@ describe('a log of releases', () => {
       const bytes = readFileSync(join(copy, file))
       bytes.writeUInt8((bytes.at(-1) ?? 0) ^ 1, bytes.length - 1)
       writeFileSync(join(copy, file), bytes)
-      await expect(auditLog(logReader(copy), LOG.key, EMPTY)).rejects.toMatchObject({
+      await expect(auditLog(logReader(copy), { key: LOG.key }, EMPTY)).rejects.toMatchObject({
         name: 'TransparencyError',
       })
     }

@@ -13,6 +13,8 @@ import {
   TileTree,
   tileWidth,
 } from '../../../verify/transparency/tiles.ts'
+import type { LogPolicy } from '../../../verify/transparency/log-policy.ts'
+import { checkWitnesses, type LoggedEntry } from '../../../verify/transparency/tlog-proof.ts'
 import { prefixEntry, splitEntries } from './entry-bundle.ts'
 import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
 
@@ -23,6 +25,18 @@ export interface LogAudit {
   readonly checkpoint: Checkpoint
   /** The entries that the known tree does not have. */
   readonly entries: readonly { readonly index: number; readonly bytes: Bytes }[]
+  /** The witnesses that cosigned the checkpoint; undefined where none were asked for. */
+  readonly witnesses: LoggedEntry['witnesses'] | undefined
+}
+
+/** The log that is audited. */
+export interface AuditedLog {
+  readonly key: NoteKey
+  /**
+   * The witnesses that must have cosigned its checkpoint. Without them a log can show its auditors a history of their own, as long
+   * as it keeps that up: relying parties see the one that is witnessed.
+   */
+  readonly witnessed?: { readonly policy: LogPolicy; readonly now: number } | undefined
 }
 
 /**
@@ -32,7 +46,7 @@ export interface LogAudit {
  */
 export async function auditLog(
   read: ReadLogFile,
-  key: NoteKey,
+  { key, witnessed }: AuditedLog,
   known: TreeHead,
 ): Promise<LogAudit> {
   const note = parseNote(fromUtf8(await read('checkpoint')))
@@ -42,6 +56,7 @@ export async function auditLog(
   if (checkpoint.origin !== key.name) {
     throw new TransparencyError('unknown_log', `the checkpoint is of the log ${checkpoint.origin}`)
   }
+  const seen = witnessed && checkWitnesses(note, witnessed.policy, witnessed.now)
   const tree = new TileTree(checkpoint.size, (tile) => read(tilePath(tile)))
   const proof = checkpoint.size > known.size ? await tree.consistency(known.size) : []
   checkConsistency(known, checkpoint, proof)
@@ -65,7 +80,7 @@ export async function auditLog(
       if (index >= known.size) entries.push({ index, bytes })
     }
   }
-  return { checkpoint, entries }
+  return { checkpoint, entries, witnesses: seen?.witnesses }
 }
 
 function splitBundle(bundle: Bytes, count: number): Bytes[] {
