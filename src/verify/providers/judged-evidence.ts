@@ -33,6 +33,8 @@ export interface JudgedEvidence {
   readonly claims: EvidenceClaims
   /** The key that signs finished completions, where this evidence binds one. */
   readonly messageKey?: MessageKey
+  /** When the first thing ends that the verdict rests on, in milliseconds since 1970; absent where only a policy limits its age. */
+  readonly endsAt?: number
 }
 
 /** Genuine hardware whose operating system was not compared with any expected value. */

@@ -47,13 +47,13 @@ export function rejudgeHop({
     if (raw === undefined) return refused([check])
     const { verified_at: verifiedAt = 0 } = hop.block
     const now = verifiedAt * 1000
-    const before = [check, checkAge(hop, now, maxAgeSeconds)]
+    const ofAge = (endsAt?: number) => [check, checkAge(hop, { maxAgeSeconds, endsAt })]
     try {
       const judged = await judgeEvidence({ raw, block: hop.block }, now)
-      return await accepted(hop, judged, before, checkMessage)
+      return await accepted(hop, judged, ofAge(judged.endsAt), checkMessage)
     } catch (error) {
       if (!(error instanceof EvidenceRefused) && !(error instanceof MalformedEvidence)) throw error
-      return refused([...before, judge('provider_policy', error.message, '')])
+      return refused([...ofAge(), judge('provider_policy', error.message, '')])
     }
   }
 }
@@ -90,12 +90,20 @@ async function accepted(
   }
 }
 
-function checkAge({ block, at }: ProviderHop, verifiedAt: number, maxAgeSeconds: number): Check {
+interface Limits {
+  readonly maxAgeSeconds: number
+  /** Where the evidence ends by itself, in milliseconds since 1970. */
+  readonly endsAt: number | undefined
+}
+
+function checkAge({ block, at }: ProviderHop, { maxAgeSeconds, endsAt = Infinity }: Limits): Check {
   const life = maxAgeSeconds * 1000
+  const verifiedAt = (block.verified_at ?? 0) * 1000
   const fault = firstFault(
     block.verified_at === undefined && 'the receipt does not say when it was verified',
     verifiedAt > at + CLOCK_SKEW_MS && 'it was verified after the receipt was issued',
     at > verifiedAt + life + MAX_EXCHANGE_MS && 'it was older than the policy allows',
+    at > endsAt + MAX_EXCHANGE_MS && `it had ended before, at ${new Date(endsAt).toISOString()}`,
   )
   return judge('hop_age', fault, new Date(verifiedAt).toISOString())
 }

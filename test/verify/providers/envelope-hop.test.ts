@@ -61,13 +61,14 @@ async function provingEnvelope(nonce: string): Promise<Envelope> {
 async function judgeHop(
   changes: Partial<AttestationBlock> = {},
   options: Parameters<typeof rejudgeHop>[2] = {},
+  at = NOW + 60_000,
 ) {
   const evidence_raw = JSON.parse(JSON.stringify(envelope))
   const hop = {
     block: { ...block, evidence_raw, ...changes },
     evidence: new Map<string, Bytes>(),
     exchange: EXCHANGE,
-    at: NOW + 60_000,
+    at,
   }
   return rejudgeHop(hop, policyOf(), { anchors: anchorsOf(world), ...options })
 }
@@ -90,6 +91,18 @@ describe("a hop that rests on a provider's envelope", () => {
       expect.stringMatching(
         /^not_revoked: measurement \w+ is revoked since .*; accepted as made before that$/,
       ),
+    ])
+  })
+
+  it('is refused once the evidence has ended by itself, whatever age the policy allows', async () => {
+    const honest = await provingEnvelope(NONCE)
+    const short = { ...honest, max_age_seconds: 600 }
+    const evidence_raw = JSON.parse(JSON.stringify(short))
+    const ends = Date.parse(short.issued_at) + 600_000
+    const hour = 3_600_000
+    expect(failuresOf(await judgeHop({ evidence_raw }, {}, ends + hour))).toEqual([])
+    expect(failuresOf(await judgeHop({ evidence_raw }, {}, ends + hour + 1))).toEqual([
+      `hop_age: it had ended before, at ${new Date(ends).toISOString()}`,
     ])
   })
 
