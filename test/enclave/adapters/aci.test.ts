@@ -144,6 +144,15 @@ describe('not a byte of a prompt goes to a private gateway', () => {
       'the evidence has no time left (keyset)',
     ],
     [
+      'whose keyset ends when no date can tell',
+      () => ({
+        workload: {
+          keyset: { ...aciKeyset(tls.spkiSha256), not_after: Number.MAX_SAFE_INTEGER },
+        },
+      }),
+      'a document cannot be read (ACI report)',
+    ],
+    [
       'that adds a key beside the keyset it is bound to',
       () => ({
         rewrite: (text) =>

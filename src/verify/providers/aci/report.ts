@@ -14,9 +14,12 @@ const NAME = 'ACI report'
 const hex = z.string().regex(/^([0-9a-f]{2})+$/)
 const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/)
 
+/** The end of the year 9999: RFC 3339 cannot express later times, and dates end some time after it. */
+const LAST_SECOND = 253_402_300_799
+
 const keysetSchema = z.looseObject({
   /** Unix seconds. */
-  not_after: z.int().min(0),
+  not_after: z.int().min(0).max(LAST_SECOND),
   receipt_signing_keys: z
     .array(z.looseObject({ key_id: z.string(), algo: z.string(), public_key: z.string() }))
     .max(64),
