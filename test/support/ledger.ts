@@ -177,3 +177,16 @@ export async function rejectionOf(promise: Promise<unknown>): Promise<ApiError> 
   }
   throw new Error('nothing was refused')
 }
+
+/** How many were fulfilled. */
+export function fulfilled(ends: readonly PromiseSettledResult<unknown>[]): number {
+  return ends.filter(({ status }) => status === 'fulfilled').length
+}
+
+/** The codes of those that were refused, each once. */
+export function refusals(ends: readonly PromiseSettledResult<unknown>[]): readonly unknown[] {
+  const codes = ends.flatMap((end) =>
+    end.status === 'rejected' && end.reason instanceof ApiError ? [end.reason.code] : [],
+  )
+  return [...new Set(codes)]
+}

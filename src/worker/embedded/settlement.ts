@@ -1,4 +1,5 @@
 import { KEY_LIMIT_PCT, limitReachedId } from '../settle/alerts.ts'
+import { latestBill } from '../settle/key-limits.ts'
 import { retainUntil } from '../settle/settle-sql.ts'
 import { UNLIMITED } from '../settle/plan-terms.ts'
 import type { SettlementEntry } from '../storage/ledger-operations.ts'
@@ -107,7 +108,7 @@ function countOnKey(
   const { spentNano, spentAt, windowTokens } = key
   const tokens = usage.promptTokens + usage.completionTokens
   key.spentNano = spentInPeriod(key, usage.createdAtMs) + BigInt(usage.costNano)
-  key.spentAt = usage.createdAtMs
+  key.spentAt = latestBill(spentAt, usage.createdAtMs)
   key.windowTokens = windowTokens > UNLIMITED - tokens ? UNLIMITED : windowTokens + tokens
   accounts.changed.keys.set(key, account)
   return () => Object.assign(key, { spentNano, spentAt, windowTokens })

@@ -57,7 +57,23 @@ export function withinLimit(now: number): Statement {
     + customers.lock_reserve_nano <= api_keys.limit_nano)`
 }
 
+/**
+ * A bill that waited, or that a host with a slower clock made, is dated before the latest one of its key, by less than this. It is
+ * added to the period of the latest one: dated back into the period before, all that was spent since would be forgotten. A bill of
+ * still earlier means that the clock was set back.
+ */
+const LATE_BILL_MS = 60_000
+
+/** The time of a key's latest bill, after one that is dated `billedAt` (ms). */
+export function latestBill(spentAt: number, billedAt: number): number {
+  const ahead = spentAt - billedAt
+  return ahead > 0 && ahead < LATE_BILL_MS ? spentAt : billedAt
+}
+
 /** Adds the cost of a request to what its key has spent. */
 export function addSpent(now: number, costNano: bigint): Statement {
-  return sql`spent_nano = ${spentInPeriod(now)} + ${int64(costNano)}, spent_at = ${int64(now)}`
+  const ahead = sql`api_keys.spent_at - ${int64(now)}`
+  return sql`spent_nano = ${spentInPeriod(now)} + ${int64(costNano)},
+    spent_at = CASE WHEN ${ahead} > 0 AND ${ahead} < ${raw(String(LATE_BILL_MS))}
+      THEN api_keys.spent_at ELSE ${int64(now)} END`
 }

@@ -14,6 +14,7 @@ import { statements as emptiedReceipts } from './migrations/0012-emptied-receipt
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 import { statements as postgresFlatFunctions } from './migrations/postgres-0002-flat-functions.ts'
 import { statements as postgresFewerUsageIndexes } from './migrations/postgres-0003-fewer-usage-indexes.ts'
+import { statements as postgresKeyCounts } from './migrations/postgres-0004-key-counts.ts'
 import { statements as sqliteReceiptsById } from './migrations/sqlite-0000-receipts-by-id.ts'
 import { statements as sqliteFewerUsageIndexes } from './migrations/sqlite-0001-fewer-usage-indexes.ts'
 
@@ -46,4 +47,5 @@ export const POSTGRES_MIGRATIONS: readonly Migration[] = [
   { id: 'postgres-0001-ledger-functions', statements: postgresLedgerFunctions },
   { id: 'postgres-0002-flat-functions', statements: postgresFlatFunctions },
   { id: 'postgres-0003-fewer-usage-indexes', statements: postgresFewerUsageIndexes },
+  { id: 'postgres-0004-key-counts', statements: postgresKeyCounts },
 ]

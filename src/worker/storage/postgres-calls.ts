@@ -128,7 +128,7 @@ export function readAdmission(answer: string): AdmissionFacts {
   return admissionSchema.parse(JSON.parse(answer))
 }
 
-/** The end that `cmr_settle_v2` answers. */
+/** The end that `cmr_settle_v3` answers. */
 export function readSettlement(answer: string | null): SettlementResult {
   return settlementSchema.parse(answer === null ? null : JSON.parse(answer))
 }

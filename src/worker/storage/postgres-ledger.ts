@@ -45,7 +45,7 @@ const FUNCTIONS: Readonly<
   Record<LedgerFunction, { readonly sql: string; readonly maxRuns: number }>
 > = {
   admit: { sql: callOf('cmr_admit_v2'), maxRuns: 2 },
-  settle: { sql: callOf('cmr_settle_v2'), maxRuns: 2 },
+  settle: { sql: callOf('cmr_settle_v3'), maxRuns: 2 },
   release: { sql: callOf('cmr_release_v2'), maxRuns: 1 },
 }
 

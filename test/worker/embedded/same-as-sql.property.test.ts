@@ -16,7 +16,6 @@ import {
   addCustomer,
   addKey,
   askOf,
-  NOW,
   readLedgerTotals,
   receiptOf,
   settlementOf,
@@ -36,6 +35,9 @@ const CLAIM = {
   lifetimeMs: 1_000,
   customerBytes: 10,
 }
+
+/** So that some bills of a history are dated before the border of a period, and some behind it. */
+const BEGIN = Date.parse('2026-11-20T23:58:20.000Z')
 
 type Act = 'admit' | 'settle' | 'release' | 'sweep' | 'limit' | 'suspend' | 'evidence' | 'fold'
 
@@ -90,7 +92,7 @@ async function perform(
   const id = `request-${step.request}`
   const key = keys[step.request % 4]
   if (key === undefined) throw new Error('there are four keys')
-  const now = NOW + step.second * 1000
+  const now = BEGIN + step.second * 1000
   const claim = step.claimed ? { claim: CLAIM } : {}
   const expiresAt = now + 30_000
   const evidence = { sha256: 'e'.repeat(64), dataB64: 'AAAA', expiresAtMs: now }

@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
-import { listKeysOf, updateKey, type KeyChanges } from '../../../src/worker/admin/keys.ts'
-import { ApiError } from '../../../src/worker/http/errors.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import {
   commitSettlement,
@@ -17,14 +15,14 @@ import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { usageRowJson } from '../../../src/worker/usage/row-json.ts'
 import {
   addCustomer,
-  addKey,
   askOf,
   deleteKey,
+  fulfilled,
   NOW,
   one,
   readLedgerTotals,
   receiptOf,
-  rejectionOf,
+  refusals,
   settlementOf,
 } from '../../support/ledger.ts'
 import { describeAdministration } from '../admin/contract.ts'
@@ -33,6 +31,7 @@ import { describeHistory } from '../history/contract.ts'
 import { describeErasure } from './erasure-contract.ts'
 import { describeReceiptHeads } from './receipt-heads-contract.ts'
 import { describeClaims } from './claims-contract.ts'
+import { describeKeyLimits } from './key-limits-contract.ts'
 import { describeWebhooks } from './webhooks-contract.ts'
 
 /** A real engine, empty, reached by two instances of the worker. */
@@ -87,101 +86,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       expect(fulfilled(await race('second'))).toBe(2)
     })
 
-    describe('limits of a key', () => {
-      const DAY_MS = 86_400_000
-
-      test('are never exceeded by concurrent requests, and restart in the next period', async () => {
-        const [left, right] = instances('capped')
-        const key = await addCustomer(left, { id: 'capped', billing: 'postpaid' })
-        const other = await addKey(left, 'capped', 'k2')
-        await updateKey(
-          left,
-          'capped',
-          key.keyPrefix,
-          { limit_eur: 50n, limit_reset: 'daily' },
-          NOW,
-        )
-        const ends = await Promise.allSettled(
-          Array.from({ length: 200 }, (_, index) =>
-            admit(index % 2 ? left : right, askOf(key, `capped-${index}`, { nano: 10n })),
-          ),
-        )
-        expect(fulfilled(ends)).toBe(5)
-        expect(refusals(ends)).toEqual(['insufficient_quota'])
-        const admitted = ends.flatMap((end, i) =>
-          end.status === 'fulfilled' ? [`capped-${i}`] : [],
-        )
-        await Promise.all(
-          admitted.map((id) => commitSettlement(right, settlementOf(key, id, { nano: 10n }))),
-        )
-        const [view] = (await listKeysOf(left, 'capped', NOW)) ?? []
-        expect(view).toMatchObject({
-          limit_eur: '0.00000005',
-          spent_eur: '0.00000005',
-          reserved_eur: '0.00',
-          remaining_eur: '0.00',
-          resets_at: '2026-11-21T00:00:00.000Z',
-        })
-        const late = admit(left, askOf(key, 'capped-late', { nano: 1n }))
-        expect(await rejectionOf(late)).toMatchObject({
-          code: 'insufficient_quota',
-          message:
-            "What is left of this key's limit does not cover the most that this request may cost.",
-        })
-        await admit(left, askOf(other, 'capped-other', { nano: 1_000n }))
-        const tomorrow = askOf(key, 'capped-tomorrow', { nano: 50n, now: NOW + DAY_MS })
-        await admit(left, tomorrow)
-        await commitSettlement(
-          left,
-          settlementOf(key, 'capped-tomorrow', { nano: 20n, createdAtMs: NOW + DAY_MS }),
-        )
-        const [after] = (await listKeysOf(right, 'capped', NOW + DAY_MS)) ?? []
-        expect(after).toMatchObject({ spent_eur: '0.00000002', remaining_eur: '0.00000003' })
-      })
-
-      test('of requests, tokens and concurrency apply in addition to those of the plan', async () => {
-        const [db] = instances('paced')
-        const key = await addCustomer(db, { id: 'paced', billing: 'postpaid' })
-        const change = (changes: KeyChanges) => updateKey(db, 'paced', key.keyPrefix, changes, NOW)
-        const plans = { standard: { discount_pct: 0, requests_per_minute: 100 } }
-        const refused = (id: string) => rejectionOf(admit(db, askOf(key, id, { plans })))
-        await change({ concurrent_requests: 1 })
-        await admit(db, askOf(key, 'paced-1', { plans }))
-        expect(await refused('paced-2')).toMatchObject({
-          code: 'rate_limit_exceeded',
-          message: 'This key may have 1 requests open at the same time.',
-        })
-        await change({ concurrent_requests: null, tokens_per_minute: 15 })
-        await commitSettlement(db, settlementOf(key, 'paced-1'))
-        expect(await refused('paced-3')).toMatchObject({
-          code: 'rate_limit_exceeded',
-          message: 'This key may use 15 tokens per minute.',
-        })
-        await change({ tokens_per_minute: null, requests_per_minute: 1 })
-        expect(await refused('paced-4')).toMatchObject({
-          code: 'rate_limit_exceeded',
-          message: 'This key may send 1 requests per minute.',
-        })
-        await admit(db, askOf(key, 'paced-5', { plans, now: NOW + 60_000 }))
-      })
-
-      test('of time end it, and its models are known at admission', async () => {
-        const [db] = instances('timed')
-        const key = await addCustomer(db, { id: 'timed', billing: 'postpaid' })
-        const changes = {
-          expires_at: NOW + 1,
-          models: ['glm-5', 'nova/other'],
-          min_attestation: 'hardware' as const,
-        }
-        await updateKey(db, 'timed', key.keyPrefix, changes, NOW)
-        const { models, minAttestation } = await admit(db, askOf(key, 'timed-1'))
-        expect(models).toEqual(['glm-5', 'nova/other'])
-        expect(minAttestation).toBe('hardware')
-        const late = await rejectionOf(admit(db, askOf(key, 'timed-2', { now: NOW + 1 })))
-        expect([late.code, late.message]).toEqual(['key_expired', 'The API key has expired.'])
-      })
-    })
-
+    describeKeyLimits(instances)
     describeClaims(instances)
     describeWebhooks(instances)
     describeAdministration(instances)
@@ -368,16 +273,4 @@ async function pageOf(db: Database, id: string, search: string) {
   const query = readUsageQuery(new URLSearchParams(search))
   const { rows, total } = await readUsagePage(usageLedgerOf(db), id, query)
   return { ids: rows.map((row) => row['id']), total, rows }
-}
-
-function fulfilled(ends: readonly PromiseSettledResult<unknown>[]): number {
-  return ends.filter(({ status }) => status === 'fulfilled').length
-}
-
-/** The codes of those that were refused, each once. */
-function refusals(ends: readonly PromiseSettledResult<unknown>[]): readonly unknown[] {
-  const codes = ends.flatMap((end) =>
-    end.status === 'rejected' && end.reason instanceof ApiError ? [end.reason.code] : [],
-  )
-  return [...new Set(codes)]
 }

@@ -205,7 +205,7 @@ describe('the ledger functions of PostgreSQL', () => {
     })
     expect(await readLedgerTotals(db, 'path')).toMatchObject({ reserved: 0n, open: 0 })
     const functions = await outside.unsafe(
-      "SELECT proname, prosecdef, proconfig FROM pg_proc WHERE proname ~ '^cmr_(admit|settle|release)_v2$|^cmr_lock'",
+      "SELECT proname, prosecdef, proconfig FROM pg_proc WHERE proname ~ '^cmr_(admit_v2|settle_v3|release_v2)$|^cmr_lock'",
     )
     expect(functions).toHaveLength(4)
     for (const { prosecdef, proconfig } of functions) {
@@ -223,7 +223,7 @@ describe('the ledger functions of PostgreSQL', () => {
         return row?.['synchronous_commit']
       })
     expect(await settingAfter('cmr_admit_v2', 'on')).toBe('off')
-    for (const name of ['cmr_settle_v2', 'cmr_release_v2']) {
+    for (const name of ['cmr_settle_v3', 'cmr_release_v2']) {
       expect(await settingAfter(name, 'off')).toBe('on')
       for (const set of ['local', 'on', 'remote_apply']) {
         expect(await settingAfter(name, set)).toBe(set)
@@ -260,7 +260,7 @@ describe('the ledger functions of PostgreSQL', () => {
         const of = { ...ids, ...claim }
         const admission = { ...of, key_hash: key.keyHash, amounts: { '0': '10' }, expires_at: NOW }
         expect(await call('cmr_admit_v2', [admission])).toMatchObject([{ admitted: true }])
-        expect(await call('cmr_settle_v2', [settlementJson(of)])).toMatchObject([
+        expect(await call('cmr_settle_v3', [settlementJson(of)])).toMatchObject([
           { outcome: 'settled' },
         ])
         await call('cmr_admit_v2', [{ ...admission, request_id: `${id}-b`, claim_name: `${id}-b` }])
