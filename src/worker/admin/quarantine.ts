@@ -27,12 +27,12 @@ export const listQuarantine = asAdmin(async (_request, { storage }) => {
 /** POST /admin/quarantine/{request_id}/settle: tries again to record the settlement. */
 export const settleOne = audited(
   { action: 'quarantine.settle', scope: 'all', body: noBody },
-  async (_body, { storage }, { request_id: requestId = '' }) => {
+  async (_body, { storage, now }, { request_id: requestId = '' }) => {
     const databases = {
       directory: storage.directory(),
       customer: (id: string) => storage.customer(id),
     }
-    const settled = await settleQuarantined(databases, requestId).catch((error: unknown) => {
+    const settled = await settleQuarantined(databases, requestId, now()).catch((error: unknown) => {
       if (!(error instanceof StatementRefused)) throw error
       throw new ApiError('invalid_request_error', 'The storage still refuses this settlement.')
     })

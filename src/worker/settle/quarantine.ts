@@ -92,7 +92,8 @@ export async function listQuarantined(
 }
 
 /**
- * Settles a quarantined settlement and removes it.
+ * Settles a quarantined settlement and removes it. Its row is dated `now` (ms), when it is written: dated back, it would take what its
+ * key has spent back into a period before, and change totals of days that are over.
  * @returns whether there was one
  * @throws StatementRefused when the storage still refuses it; it then stays quarantined
  * @throws StorageUnavailable when the storage does not answer
@@ -100,15 +101,17 @@ export async function listQuarantined(
 export async function settleQuarantined(
   storage: { readonly directory: Database; readonly customer: (id: string) => Database },
   requestId: string,
+  now: number,
 ): Promise<boolean> {
   const [rows = []] = await storage.directory.batch([
     sql`SELECT request_id, customer_id, settlement, created_at FROM quarantined_settlements
       WHERE request_id = ${requestId}`,
   ])
-  const [row] = rows
-  if (row === undefined) return false
-  const { customerId, settlement } = readRow(row)
-  await commitSettlement(storage.customer(customerId), settlement)
+  const [kept] = rows
+  if (kept === undefined) return false
+  const { customerId, settlement } = readRow(kept)
+  const row = { ...settlement.row, createdAtMs: now }
+  await commitSettlement(storage.customer(customerId), { ...settlement, row })
   await storage.directory.batch([
     sql`DELETE FROM quarantined_settlements WHERE request_id = ${requestId}`,
   ])

@@ -227,7 +227,7 @@ export function describeErasure(instances: Instances) {
     expect(telling(left0)).toEqual([])
 
     const storage = { directory: left, customer: () => left }
-    expect(await settleQuarantined(storage, 'XREQUESTX-3')).toBe(true)
+    expect(await settleQuarantined(storage, 'XREQUESTX-3', NOW)).toBe(true)
     const ledger = { balance: 35n, reserved: 0n, rows: 3, open: 0 }
     expect(await readLedgerTotals(right, 'ledger-of-nobody')).toEqual(ledger)
     const keys = sql`SELECT DISTINCT key_prefix FROM usage WHERE customer_id = 'ledger-of-nobody'`
