@@ -113,7 +113,7 @@ function isOverLimit(account: Account, key: AccountKey, amount: bigint, now: num
 }
 
 /** A start far in the future means that the clock was set back, and counts as ended. */
-function windowIsOver({ windowStartedAt }: AccountKey, now: number): boolean {
+export function windowIsOver({ windowStartedAt }: AccountKey, now: number): boolean {
   return Math.abs(now - windowStartedAt) >= WINDOW_MS
 }
 

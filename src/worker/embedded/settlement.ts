@@ -5,7 +5,7 @@ import { UNLIMITED } from '../settle/plan-terms.ts'
 import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { Account, AccountKey, Reservation } from './account.ts'
 import type { Accounts } from './accounts.ts'
-import { spentInPeriod } from './admission.ts'
+import { spentInPeriod, windowIsOver } from './admission.ts'
 import { isAmount, isBalance, isCount } from './ranges.ts'
 
 /** A settlement that is in the journal and not in the tables yet. */
@@ -105,13 +105,24 @@ function countOnKey(
   key: AccountKey,
   { usage }: SettlementEntry,
 ): () => void {
-  const { spentNano, spentAt, windowTokens } = key
-  const tokens = usage.promptTokens + usage.completionTokens
-  key.spentNano = spentInPeriod(key, usage.createdAtMs) + BigInt(usage.costNano)
-  key.spentAt = latestBill(spentAt, usage.createdAtMs)
-  key.windowTokens = windowTokens > UNLIMITED - tokens ? UNLIMITED : windowTokens + tokens
+  const { spentNano, spentAt, windowStartedAt, windowRequests, windowTokens } = key
+  const { createdAtMs, promptTokens, completionTokens } = usage
+  key.spentNano = spentInPeriod(key, createdAtMs) + BigInt(usage.costNano)
+  key.spentAt = latestBill(spentAt, createdAtMs)
+  addTokens(key, promptTokens + completionTokens, createdAtMs)
   accounts.changed.keys.set(key, account)
-  return () => Object.assign(key, { spentNano, spentAt, windowTokens })
+  const former = { spentNano, spentAt, windowStartedAt, windowRequests, windowTokens }
+  return () => Object.assign(key, former)
+}
+
+/** Adds tokens to the key's window, or to a new one where that has ended and the key has a limit of tokens. */
+function addTokens(key: AccountKey, tokens: number, now: number): void {
+  if (key.tokensPerMinute !== null && windowIsOver(key, now)) {
+    key.windowStartedAt = now
+    key.windowRequests = 0
+    key.windowTokens = 0
+  }
+  key.windowTokens = key.windowTokens > UNLIMITED - tokens ? UNLIMITED : key.windowTokens + tokens
 }
 
 /** The thresholds that this bill crosses, as in `alerts.ts`. */

@@ -128,7 +128,7 @@ function openOfKey(keyPrefix: string, now: number): Statement {
 /**
  * Whether a key's window has ended. A start far in the future means that the clock was set back, and counts as ended.
  */
-function windowIsOver(now: number): Statement {
+export function windowIsOver(now: number): Statement {
   const length = raw(String(WINDOW_MS))
   return sql`(${int64(now)} - window_started_at >= ${length}
     OR window_started_at - ${int64(now)} >= ${length})`

@@ -7,6 +7,7 @@ import type {
 } from '../storage/ledger-operations.ts'
 import { textOf } from '../storage/row.ts'
 import { int64, list, raw, real, small, sql, text } from '../storage/sql.ts'
+import { windowIsOver } from './admit-sql.ts'
 import { alertStatements } from './alerts.ts'
 import { completeClaim, dropClaim, readOwner, takenByAnother } from './claims.ts'
 import { addSpent } from './key-limits.ts'
@@ -125,11 +126,23 @@ function writeUsage({
 function countOnKey({ requestId, customerId, keyPrefix, usage }: SettlementEntry): Statement {
   const now = usage.createdAtMs
   const tokens = usage.promptTokens + usage.completionTokens
-  return sql`UPDATE api_keys SET ${addSpent(now, BigInt(usage.costNano))},
-      window_tokens = CASE WHEN window_tokens > ${int64(UNLIMITED - tokens)} THEN ${int64(UNLIMITED)}
-        ELSE window_tokens + ${int64(tokens)} END
+  return sql`UPDATE api_keys SET ${addSpent(now, BigInt(usage.costNano))}, ${addTokens(now, tokens)}
     WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix} AND EXISTS (
       SELECT 1 FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId})`
+}
+
+/**
+ * Adds tokens to the key's window. Where that has ended, and the key has a limit of tokens, a new one begins: in the old one nothing
+ * would ever see them, so that a key could use any number by requests that outlast it.
+ */
+function addTokens(now: number, tokens: number): Statement {
+  const begins = sql`tokens_per_minute IS NOT NULL AND ${windowIsOver(now)}`
+  return sql`
+      window_started_at = CASE WHEN ${begins} THEN ${int64(now)} ELSE window_started_at END,
+      window_requests = CASE WHEN ${begins} THEN 0 ELSE window_requests END,
+      window_tokens = CASE WHEN ${begins} THEN ${int64(Math.min(tokens, UNLIMITED))}
+        WHEN window_tokens > ${int64(UNLIMITED - tokens)} THEN ${int64(UNLIMITED)}
+        ELSE window_tokens + ${int64(tokens)} END`
 }
 
 /** Reports the thresholds that this bill crosses. */

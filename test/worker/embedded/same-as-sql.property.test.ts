@@ -106,7 +106,11 @@ async function perform(
         db,
         key.customerId,
         key.keyPrefix,
-        { limit_eur: step.limit, limit_reset: 'daily' },
+        {
+          limit_eur: step.limit,
+          limit_reset: 'daily',
+          tokens_per_minute: step.receipt ? 20 : null,
+        },
         now,
       ),
     suspend: () => changeCustomer(db, key.customerId, { suspended: step.receipt }, now),

@@ -133,6 +133,22 @@ export function describeKeyLimits(instances: (id: string) => readonly [Database,
       await admit(db, askOf(key, 'paced-5', { plans, now: NOW + 60_000 }))
     })
 
+    test('of tokens count those of requests that end when no minute runs, in a minute of their own', async () => {
+      const [left, right] = instances('long-ones')
+      const key = await addCustomer(left, { id: 'long-ones', billing: 'postpaid' })
+      await updateKey(left, 'long-ones', key.keyPrefix, { tokens_per_minute: 15 }, NOW)
+      const ended = NOW + 61_000
+      await admit(left, askOf(key, 'long-1'))
+      await commitSettlement(right, settlementOf(key, 'long-1', { createdAtMs: ended }))
+      const refused = await rejectionOf(admit(left, askOf(key, 'long-2', { now: ended + 59_999 })))
+      expect([refused.code, refused.message, refused.details.retryAfter]).toEqual([
+        'rate_limit_exceeded',
+        'This key may use 15 tokens per minute.',
+        1,
+      ])
+      await admit(left, askOf(key, 'long-3', { now: ended + 60_000 }))
+    })
+
     test('of time end it, and its models are known at admission', async () => {
       const [db] = instances('timed')
       const key = await addCustomer(db, { id: 'timed', billing: 'postpaid' })

@@ -11,7 +11,8 @@ import { FLAT_PLANS, WAIT_FOR_DISK } from './fragments-v2.ts'
  *
  * The commit waits for the disk also where the server's default is `synchronous_commit = off`. Stronger ones are kept.
  *
- * Unlike `settle-v2.ts`, it does not date a key's latest bill back (`latestBill`).
+ * Unlike `settle-v2.ts`, it does not date a key's latest bill back (`latestBill`), and begins a window for tokens that are billed when
+ * none runs.
  */
 export const statement = `CREATE OR REPLACE FUNCTION cmr_settle_v3(rounds jsonb, lock_ms integer)
 RETURNS SETOF text LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
@@ -70,8 +71,16 @@ BEGIN
         spent_nano = account.cost_nano
           + CASE WHEN k.spent_at < cmr_period_start_v1(k.limit_reset, account.at_ms) THEN 0
             ELSE k.spent_nano END,
-        window_tokens = LEAST(9007199254740991,
-          k.window_tokens + account.prompt_tokens + account.completion_tokens)
+        window_started_at = CASE WHEN k.tokens_per_minute IS NOT NULL
+            AND ABS(account.at_ms - k.window_started_at) >= 60000 THEN account.at_ms
+          ELSE k.window_started_at END,
+        window_requests = CASE WHEN k.tokens_per_minute IS NOT NULL
+            AND ABS(account.at_ms - k.window_started_at) >= 60000 THEN 0
+          ELSE k.window_requests END,
+        window_tokens = LEAST(9007199254740991, account.prompt_tokens + account.completion_tokens
+          + CASE WHEN k.tokens_per_minute IS NOT NULL
+              AND ABS(account.at_ms - k.window_started_at) >= 60000 THEN 0
+            ELSE k.window_tokens END)
       FROM account WHERE k.customer_id = account.customer_id AND k.key_prefix = account.key_prefix
       -- Divided first: a limit times a hundred may be too large for 64 bits.
       RETURNING account.alert_below_nano IS NOT NULL
