@@ -178,6 +178,23 @@ describe('a route priced by tokens', () => {
     const { row } = await transcribed('by-token', { duration: 4.5, usage })
     expect(row).toMatchObject({ prompt_tokens: 45, completion_tokens: 7, cost_eur: 0.0115 })
   })
+
+  test.each([
+    ['alone', { input_tokens: 50 }],
+    ['and all of the answer with it', { input_tokens: 50, output_tokens: 0, total_tokens: 50 }],
+  ])(
+    'bills the router’s own for the text where the provider counts the audio %s',
+    async (_, counts) => {
+      const { row } = await transcribed('by-token', { usage: { type: 'tokens', ...counts } })
+      expect(row).toMatchObject({ prompt_tokens: 50, completion_tokens: 5, cost_eur: 0.01 })
+    },
+  )
+
+  test('bills no tokens for silence, whose text the provider does not count either', async () => {
+    const usage = { type: 'tokens', input_tokens: 50 }
+    const { row } = await transcribed('by-token', { text: '', usage })
+    expect(row).toMatchObject({ prompt_tokens: 50, completion_tokens: 0, cost_eur: 0.005 })
+  })
 })
 
 function speechFor(model: string) {

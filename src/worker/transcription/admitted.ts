@@ -72,14 +72,14 @@ export function transcriptionExchange(
   const seconds = Math.min(known ?? typicalSeconds(parsed.file.bytes.length), max.audioSeconds)
   const byToken = billingUnit(route) === 'token'
   const counted = transcript.usage
-  const claimed = byToken
-    ? claimedTokens(counted, typicalUsage(parsed, seconds, transcript.textBytes))
-    : NO_TOKENS
+  const typical = typicalUsage(parsed, seconds, transcript.textBytes)
+  const { tokens: claimed, estimated } = byToken
+    ? claimedTokens(counted, typical)
+    : { tokens: NO_TOKENS, estimated: known === undefined }
   const { usage, capped } = capTokens(claimed, max)
   const usageCapped = capped || (known !== undefined && known > seconds)
   const facts = { request_id: context.requestId, route: route.id }
-  if (byToken ? countedPrompt(counted) === undefined : known === undefined)
-    context.log('usage_estimated', facts)
+  if (estimated) context.log('usage_estimated', facts)
   if (usageCapped) context.log('usage_capped', facts)
   return {
     requestId: context.requestId,
@@ -97,10 +97,17 @@ export function transcriptionExchange(
   }
 }
 
-/** The provider's counts; where it counted none of the prompt, what is typical takes that place. */
-function claimedTokens(counted: TokenUsage | undefined, typical: TokenUsage): TokenUsage {
-  if (counted === undefined) return typical
-  return { ...counted, promptTokens: countedPrompt(counted) ?? typical.promptTokens }
+/** The provider's counts; where it counted none of the prompt, or none of a text that is there, what is typical takes that place. */
+function claimedTokens(
+  counted: TokenUsage | undefined,
+  typical: TokenUsage,
+): { readonly tokens: TokenUsage; readonly estimated: boolean } {
+  if (counted === undefined) return { tokens: typical, estimated: true }
+  const prompt = countedPrompt(counted)
+  const { completionTokens } = counted.completionTokens > 0 ? counted : typical
+  const tokens = { ...counted, promptTokens: prompt ?? typical.promptTokens, completionTokens }
+  const estimated = prompt === undefined || completionTokens > counted.completionTokens
+  return { tokens, estimated }
 }
 
 /**
