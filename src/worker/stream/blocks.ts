@@ -10,7 +10,7 @@ export type BlockHead =
 /** Receives blocks one after the other: `start`, any number of `piece`, `end`. A tool's pieces are its arguments. */
 export interface BlockSink {
   start(head: BlockHead): void
-  /** @param hasWaited whether the piece was held behind a call until the end */
+  /** @param hasWaited whether the piece was held, and counted, before: behind a call, or until its text began */
   piece(text: string, logprobs: Logprobs | null, hasWaited: boolean): void
   /** @param isLast whether no block follows: only that one can be cut off where an answer ends too early */
   end(isLast: boolean): void
@@ -49,6 +49,8 @@ export class Blocks {
   /** Whether the open call was announced. Its name is complete only when arguments arrive. */
   #announced = false
   #waiting: (TextBlock | ToolBlock)[] = []
+  /** Log probabilities of tokens that gave no text yet: the first bytes of a character, whose rest follows. */
+  #early: Logprobs[] = []
 
   /** @param hold called with each piece of text that waits for its block */
   constructor(sink: BlockSink, hold?: (text: string, logprobs: Logprobs | null) => void) {
@@ -62,8 +64,13 @@ export class Blocks {
   }
 
   take({ reasoning, content, refusal, toolCalls, logprobs }: Delta): void {
+    const onlyContent = reasoning === undefined && refusal === undefined && toolCalls.length === 0
+    // What came before was of a character of the reasoning or of the call.
+    if (!onlyContent) this.#early = []
     if (reasoning !== undefined) this.#text('reasoning', reasoning, null)
-    if (content !== undefined) this.#text('text', content, logprobs)
+    if (content) this.#content(content, logprobs)
+    // Beside reasoning or a call, log probabilities without text are of its tokens. They must not open a text.
+    else if (onlyContent && logprobs !== null) this.#withoutText(logprobs)
     if (refusal !== undefined) this.#text('refusal', refusal, null)
     for (const fragment of toolCalls) this.#tool(fragment)
   }
@@ -80,9 +87,21 @@ export class Blocks {
     this.#waiting = []
   }
 
-  #text(kind: TextKind, text: string, logprobs: Logprobs | null): void {
+  #content(text: string, logprobs: Logprobs | null): void {
+    for (const early of this.#early.splice(0)) this.#text('text', '', early, true)
+    this.#text('text', text, logprobs)
+  }
+
+  #withoutText(logprobs: Logprobs): void {
+    if (this.#open === 'text') return this.#sink.piece('', logprobs, false)
+    this.#hold('', logprobs)
+    this.#early.push(logprobs)
+  }
+
+  /** @param isHeld whether the piece was counted already when it began to wait */
+  #text(kind: TextKind, text: string, logprobs: Logprobs | null, isHeld = false): void {
     if (typeof this.#open === 'object') {
-      this.#hold(text, logprobs)
+      if (!isHeld) this.#hold(text, logprobs)
       const last = this.#waiting.at(-1)
       if (last?.kind === kind) last.pieces.push({ text, logprobs })
       else this.#waiting.push({ kind, pieces: [{ text, logprobs }] })
@@ -93,7 +112,7 @@ export class Blocks {
       this.#open = kind
       this.#sink.start({ kind })
     }
-    this.#sink.piece(text, logprobs, false)
+    this.#sink.piece(text, logprobs, isHeld)
   }
 
   #tool({ index, id, function: called }: ToolFragment): void {

@@ -7,6 +7,9 @@ import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
 import type { ChunkWriter } from '../../../src/worker/stream/encoder.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON of our own, read by tests alone
+type Json = any
+
 const HELD = { takeMemory: noMemory }
 
 function noMemory(): never {
@@ -120,5 +123,85 @@ describe('of an answer that ended too early', () => {
     chunks.push(utf8('data: {"choices":[{"delta":{},"finish_reason":"length"}]}\n\n'))
     chunks.finish()
     expect(chunks.tail.output).toMatchObject(statuses.map((status) => ({ status })))
+  })
+})
+
+describe('log probabilities that come without text', () => {
+  const probability = (token: string) => ({ token, logprob: -1, bytes: null, top_logprobs: [] })
+  const frame = (delta: object, token: string) => ({
+    delta,
+    logprobs: { content: [probability(token)], refusal: null },
+  })
+  const thought = (text: string) => frame({ reasoning: text }, text)
+  const said = (text: string) => frame({ content: text }, text)
+  const called = (args: string) =>
+    frame({ tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: args } }] }, args)
+
+  /** The items of an answer in these frames: type, text, and the tokens that have log probabilities. */
+  function itemsOf(frames: readonly object[]) {
+    const chunks = new AnswerChunks(
+      { id: 'a', includeReasoning: true },
+      responses(() => {}),
+    )
+    const choices = [...frames, { delta: {}, finish_reason: 'stop' }]
+    for (const choice of choices)
+      chunks.push(utf8(`data: ${JSON.stringify({ choices: [choice] })}\n\n`))
+    chunks.finish()
+    const output: readonly Json[] = chunks.tail.output
+    return output.map(({ type, summary, content, arguments: args }) => {
+      const [part] = summary ?? content ?? []
+      const tokens = part?.logprobs?.map(({ token }: Json) => token)
+      return [type, part?.text ?? args, ...(tokens === undefined ? [] : [tokens])]
+    })
+  }
+
+  it.each<[string, readonly object[], readonly unknown[]]>([
+    [
+      'of reasoning, open no text',
+      [thought('a'), thought('b'), said('c'), said('d')],
+      [
+        ['reasoning', 'ab'],
+        ['message', 'cd', ['c', 'd']],
+      ],
+    ],
+    [
+      'of a call, open no text, and are none of the text before it',
+      [said('a'), called('{"x":'), called('1}')],
+      [
+        ['message', 'a', ['a']],
+        ['function_call', '{"x":1}'],
+      ],
+    ],
+    [
+      'of the first bytes of a character, are of the text that it begins',
+      [thought('a'), frame({ content: '' }, 'b'), said('é')],
+      [
+        ['reasoning', 'a'],
+        ['message', 'é', ['b', 'é']],
+      ],
+    ],
+    [
+      'of the first bytes of a character in reasoning, are of no text',
+      [thought('a'), frame({ content: '' }, 'b'), thought('é'), said('c')],
+      [
+        ['reasoning', 'aé'],
+        ['message', 'c', ['c']],
+      ],
+    ],
+    [
+      'of a character in a text behind a call, wait with it',
+      [called('{}'), frame({ content: '' }, 'b'), said('é'), frame({ content: '' }, 'end')],
+      [
+        ['function_call', '{}'],
+        ['message', 'é', ['b', 'é']],
+      ],
+    ],
+    [
+      'of the end of a text, are of that text',
+      [said('a'), frame({ content: '' }, 'end')],
+      [['message', 'a', ['a', 'end']]],
+    ],
+  ])('%s', (_, frames, items) => {
+    expect(itemsOf(frames)).toEqual(items)
   })
 })
