@@ -3,6 +3,7 @@ import { isJsonObject, optionalObjects, optionalString, type JsonObject } from '
 
 /** The texts of a delta or a message, each undefined where the provider sent none. */
 export interface MessageText {
+  /** May be empty, as beside tool calls. */
   readonly content: string | undefined
   readonly reasoning: string | undefined
   readonly refusal: string | undefined
@@ -20,14 +21,14 @@ export function readMessageText(message: JsonObject): MessageText {
     return {
       content: optionalString(content),
       reasoning: named || undefined,
-      refusal: optionalString(refusal),
+      refusal: optionalString(refusal) || undefined,
     }
   }
   const parts = content.map(readPart)
   return {
     content: parts.map((part) => part.text).join(''),
     reasoning: named || parts.map((part) => part.thinking).join('') || undefined,
-    refusal: optionalString(refusal),
+    refusal: optionalString(refusal) || undefined,
   }
 }
 

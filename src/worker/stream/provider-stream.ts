@@ -218,7 +218,7 @@ export class ProviderStream {
     this.#sink.delta({
       reasoning: shown,
       content: text,
-      refusal: refusal || undefined,
+      refusal,
       toolCalls,
       logprobs,
     })

@@ -232,6 +232,20 @@ describe('members of an answer', () => {
     expect(messageOf(answer({ content: null, refusal: 'No.' }))).toMatchObject({ refusal: 'No.' })
   })
 
+  test('an empty refusal, which some servers fill in, is none at every door', () => {
+    const filled = parseJsonObject(answer({ content: 'a', refusal: '' }))
+    const bodies = Object.values(DOORS).map(({ format }) => {
+      const read = runAtOnce(readProviderAnswer(filled, OPTIONS))
+      return format.wholeBody(read, OPTIONS, undefined, SERVICE)
+    })
+    const text = { type: 'output_text', text: 'a', annotations: [], logprobs: [] }
+    expect(bodies).toMatchObject([
+      { choices: [{ message: { content: 'a', refusal: null } }] },
+      { output: [{ type: 'message', content: [text] }] },
+      { content: [{ type: 'text', text: 'a' }], stop_reason: 'end_turn' },
+    ])
+  })
+
   test('include_reasoning false drops reasoning and the log probabilities that spell it', () => {
     const logprobs = { content: [{ token: 'SECRET', logprob: 0 }] }
     const text = answer(
