@@ -1,9 +1,14 @@
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
+export interface TextPart {
+  readonly type: 'text'
+  readonly text: string
+}
+
 /** One part of a message's content as the chat format has it. */
 export type ContentPart =
-  | { readonly type: 'text'; readonly text: string }
+  | TextPart
   | {
       readonly type: 'image_url'
       readonly image_url: { readonly url: string; readonly detail?: string }
@@ -32,7 +37,11 @@ interface Turn {
   readonly media: ContentPart[]
 }
 
-type Entry = { readonly role: 'system' | 'user'; readonly parts: ContentPart[] } | Turn
+/** The chat format has images and files in messages of users alone. */
+type Entry =
+  | { readonly role: 'system'; readonly parts: TextPart[] }
+  | { readonly role: 'user'; readonly parts: ContentPart[] }
+  | Turn
 
 /**
  * Builds chat messages from formats whose turns consist of items. Tool results are placed directly after the message
@@ -45,7 +54,7 @@ export class Conversation {
   /** The assistant's turn that the next assistant item continues. */
   #turn: Turn | undefined
 
-  system(parts: readonly ContentPart[]): void {
+  system(parts: readonly TextPart[]): void {
     this.#turn = undefined
     const last = this.#entries.at(-1)
     if (last?.role === 'system') {
@@ -127,7 +136,7 @@ export class Conversation {
 
 function plainMessage({ role, parts }: Exclude<Entry, Turn>): JsonObject {
   const onlyText = parts.every((part) => part.type === 'text')
-  return { role, content: onlyText || role === 'system' ? textOf(parts) : parts }
+  return { role, content: onlyText ? textOf(parts) : parts }
 }
 
 function turnMessages({ reasoning, content, calls, results, media }: Turn): JsonObject[] {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CheckedMember } from '../completion/checked-member.ts'
-import { Conversation, type ContentPart } from '../completion/conversation.ts'
+import { Conversation, type ContentPart, type TextPart } from '../completion/conversation.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
@@ -109,7 +109,9 @@ class MessageReader {
   }
 
   system(blocks: Content, at: string): void {
-    const parts = this.#parts(blocks, at).flatMap(withoutBillingHeader)
+    const parts = placed(blocks, at).flatMap(([block, place]) =>
+      onlyText(this.#part(block, place), place).flatMap(withoutBillingHeader),
+    )
     if (parts.length > 0) this.conversation.system(parts)
   }
 
@@ -180,8 +182,17 @@ class MessageReader {
   }
 }
 
-function withoutBillingHeader(part: ContentPart): ContentPart[] {
-  if (part.type !== 'text' || !BILLING_HEADER.test(part.text)) return [part]
+/** @throws ApiError for an image or a file, which the chat format has in messages of users alone */
+function onlyText(parts: readonly ContentPart[], at: string): readonly TextPart[] {
+  return parts.map((part) => {
+    if (part.type === 'text') return part
+    const message = `"${at}.type": images and files may only be in messages of the user.`
+    throw invalid(message, `${at}.type`)
+  })
+}
+
+function withoutBillingHeader(part: TextPart): TextPart[] {
+  if (!BILLING_HEADER.test(part.text)) return [part]
   const rest = part.text.replace(BILLING_HEADER, '')
   return rest === '' ? [] : [{ ...part, text: rest }]
 }

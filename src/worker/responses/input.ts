@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CheckedMember } from '../completion/checked-member.ts'
-import { Conversation, type ContentPart } from '../completion/conversation.ts'
+import { Conversation, type ContentPart, type TextPart } from '../completion/conversation.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
@@ -110,15 +110,17 @@ function readItem(
 
 function readMessage(item: JsonObject, at: string, conversation: Conversation): void {
   const { role, content } = message.read(item, at)
-  const read = contentParts(content, `${at}.content`)
-  if (role === 'assistant') conversation.text(onlyText(read))
-  else if (role === 'user') conversation.user(read)
-  else conversation.system(read)
+  const place = `${at}.content`
+  const read = contentParts(content, place)
+  if (role === 'user') conversation.user(read)
+  else if (role === 'assistant') conversation.text(joined(onlyText(read, place)))
+  else conversation.system(onlyText(read, place))
 }
 
 function readAgentMessage(item: JsonObject, at: string, conversation: Conversation): void {
   const { content, text } = agentMessage.read(item, at)
-  conversation.text(onlyText(contentParts(content ?? text ?? '', `${at}.content`)))
+  const place = `${at}.content`
+  conversation.text(joined(onlyText(contentParts(content ?? text ?? '', place), place)))
 }
 
 function readReasoning(item: JsonObject, at: string, conversation: Conversation): void {
@@ -144,8 +146,17 @@ function readCallOutput(item: JsonObject, at: string, conversation: Conversation
   conversation.result(call_id, contentParts(output, `${at}.output`), `${at}.call_id`)
 }
 
-function onlyText(read: readonly ContentPart[]): string {
-  return read.flatMap((part) => (part.type === 'text' ? part.text : [])).join('')
+/** @throws ApiError for an image or a file, which the chat format has in messages of users alone */
+function onlyText(read: readonly ContentPart[], at: string): readonly TextPart[] {
+  return read.map((part, index) => {
+    if (part.type === 'text') return part
+    const param = `${at}[${index}].type`
+    throw invalid(`"${param}": images and files may only be in messages of the user.`, param)
+  })
+}
+
+function joined(texts: readonly TextPart[]): string {
+  return texts.map(({ text }) => text).join('')
 }
 
 function contentParts(content: z.output<typeof parts>, at: string): readonly ContentPart[] {

@@ -263,6 +263,27 @@ describe('refused', () => {
     expect(refusal.slice(0, 2)).toEqual([code, param])
     expect(refusal[2]).not.toContain('SECRET')
   })
+
+  test.each<[string, object, string]>([
+    [
+      'system',
+      {
+        system: [
+          { type: 'text', text: 'a' },
+          { type: 'image', source: data },
+        ],
+      },
+      'system[1]',
+    ],
+    [
+      'a system message',
+      { messages: [{ role: 'system', content: [{ type: 'document', source: data }] }, user] },
+      'messages[0].content[0]',
+    ],
+  ])('an image or a file in %s, which would be lost', (_, body, at) => {
+    const message = `"${at}.type": images and files may only be in messages of the user.`
+    expect(refusalOf(body)).toEqual(['invalid_request_error', `${at}.type`, message])
+  })
 })
 
 test('the tables name each member once', () => {

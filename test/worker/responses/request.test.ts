@@ -325,6 +325,25 @@ describe('refused', () => {
     expect(refusal[2]).not.toContain('SECRET')
   })
 
+  test.each(['system', 'developer', 'assistant', 'agent'])(
+    'an image or a file in a message of %s, which would be lost: the chat format has them in those of users',
+    (role) => {
+      const type = role === 'agent' ? { type: 'agent_message' } : { role }
+      const image = { type: 'input_image', image_url: 'data:,SECRET' }
+      const file = { type: 'input_file', file_data: 'data:,SECRET' }
+      for (const media of [image, file]) {
+        const content = [{ type: 'input_text', text: 'a' }, media]
+        const param = 'input[0].content[1].type'
+        const message = `"${param}": images and files may only be in messages of the user.`
+        expect(refusalOf({ input: [{ ...type, content }, user] })).toEqual([
+          'invalid_request_error',
+          param,
+          message,
+        ])
+      }
+    },
+  )
+
   test.each([
     ['{"model"', 'The request body is not valid JSON.'],
     ['[]', 'The request body must be a JSON object.'],
