@@ -1,4 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
+import { parseToWrite } from '../json/exact-integers.ts'
 import { JsonCursor } from '../json/scan.ts'
 import type { BlockHead } from '../stream/blocks.ts'
 import { EventText } from '../stream/event-text.ts'
@@ -75,7 +76,7 @@ function toolInput(args: string): unknown {
   if (args === '') return {}
   try {
     new JsonCursor(utf8(args)).skip()
-    return JSON.parse(args)
+    return parseToWrite(args)
   } catch {
     return { arguments: args }
   }

@@ -1,10 +1,13 @@
 import { z } from 'zod'
+import type { Bytes } from '../../protocol/bytes.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { Conversation, type ContentPart, type TextPart } from '../completion/conversation.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
+import { holdsRounded } from '../json/exact-integers.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { BLOCK_RULES } from './members.ts'
+import { toolInputs } from './tool-inputs.ts'
 
 /** `system` and `messages` of a request as chat messages, and the types of blocks that were dropped. */
 export interface ReadMessages {
@@ -81,10 +84,11 @@ const BILLING_HEADER = /^x-anthropic-billing-header:.*(?:\r?\n)*/
 
 /**
  * The conversation of a request to `/v1/messages`.
+ * @param body the text that `system` and `messages` were parsed from
  * @throws ApiError with the invalid block as `param`
  */
-export function readMessages(system: unknown, messages: unknown): ReadMessages {
-  const reader = new MessageReader()
+export function readMessages(system: unknown, messages: unknown, body: Bytes): ReadMessages {
+  const reader = new MessageReader(body)
   reader.system(systemText.optional(system) ?? [], 'system')
   if (!Array.isArray(messages) || messages.length === 0) {
     throw invalid('"messages" must be a list of at least one message.', 'messages')
@@ -99,6 +103,13 @@ type Block = Exclude<Content, string>[number]
 class MessageReader {
   readonly conversation = new Conversation()
   readonly dropped: string[] = []
+  readonly #body: Bytes
+  /** By place. Read where a parsed input is not enough. */
+  #inputs: ReadonlyMap<string, string> | undefined
+
+  constructor(body: Bytes) {
+    this.#body = body
+  }
 
   message(value: unknown, at: string): void {
     const { role, content: blocks } = messageShape.read(value, at)
@@ -140,10 +151,17 @@ class MessageReader {
         this.conversation.reasoning(thinking.read(block, place).thinking)
       } else if (block.type === 'tool_use') {
         const { id, name, input } = toolUse.read(block, place)
-        this.conversation.call({ id, name, arguments: JSON.stringify(input ?? {}) })
+        this.conversation.call({ id, name, arguments: this.#argumentsOf(input, place) })
       } else this.#drop(block, place)
     }
     if (texts.length > 0) this.conversation.addText(texts.join(''))
+  }
+
+  /** The model must find the ids in its earlier calls that it has written, also those that a double cannot hold. */
+  #argumentsOf(input: unknown, place: string): string {
+    if (!holdsRounded(input)) return JSON.stringify(input ?? {})
+    this.#inputs ??= toolInputs(this.#body)
+    return this.#inputs.get(place) ?? JSON.stringify(input)
   }
 
   #parts(blocks: Content, at: string): ContentPart[] {

@@ -41,14 +41,14 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
   const body = parseBodyObject(bytes)
   const { mapped, dropped } = sortMembers(body, MESSAGES_RULES)
   requireMembers(mapped, ['model', 'messages'])
-  const { messages, dropped: droppedBlocks } = readMessages(mapped['system'], mapped['messages'])
+  const read = readMessages(mapped['system'], mapped['messages'], bytes)
   const tools = readTools(mapped['tools'], mapped['tool_choice'])
   const config = outputConfig.optional(mapped['output_config'])
   const thinking = readThinking(mapped['thinking'], config?.effort ?? undefined)
   const stop = stopSequences.optional(mapped['stop_sequences']) ?? []
   const chat = {
     model: mapped['model'],
-    messages,
+    messages: read.messages,
     // Some clients send `"stream": null` or other values; only `true` requests a stream.
     ...(mapped['stream'] === true && { stream: true }),
     ...pick(mapped, ['max_tokens', 'temperature', 'top_p', 'top_k', 'failover']),
@@ -69,7 +69,7 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
     },
     dropped: [
       ...dropped,
-      ...droppedBlocks,
+      ...read.dropped,
       ...tools.dropped,
       ...Object.keys(config ?? {}).flatMap((name) =>
         CONFIG_MEMBERS.has(name) ? [] : `output_config.${name}`,

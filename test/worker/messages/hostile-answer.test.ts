@@ -7,8 +7,8 @@ import { incompleteReason } from '../../../src/worker/formats/response-json.ts'
 import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
 
-/** The message that a provider's call of a tool becomes, as it is sent. */
-function messageOfCall(args: string) {
+/** The text of the message that a provider's call of a tool becomes. */
+function messageTextOfCall(args: string): string {
   const choice = {
     index: 0,
     reasoning: undefined,
@@ -28,12 +28,29 @@ function messageOfCall(args: string) {
     undefined,
     {},
   )
-  return JSON.parse(fromUtf8(runAtOnce(printInParts(body))))
+  return fromUtf8(runAtOnce(printInParts(body)))
+}
+
+function messageOfCall(args: string) {
+  return JSON.parse(messageTextOfCall(args))
 }
 
 describe('arguments of a call', () => {
   test('become an object', () => {
     expect(messageOfCall('{"a":[1]}').content[0].input).toEqual({ a: [1] })
+  })
+
+  test('keep integers that a double cannot hold, as in a stream: a client would call another id', () => {
+    const args =
+      '{"id":12345678901234567891,"ids":[-9007199254740993,5],"text":"12345678901234567891"}'
+    expect(messageTextOfCall(args)).toContain(`"input":${args}`)
+    const many = `{"ids":[12345678901234567891${',1234567890'.repeat(5_000)}]}`
+    expect(messageTextOfCall(many)).toContain(`"input":${many}`)
+  })
+
+  test('of more than 256 Ki characters, whose values are not looked at one by one, are numbers as usual', () => {
+    const args = `{"id":12345678901234567891,"text":"${'x'.repeat(256 * 1024)}"}`
+    expect(messageTextOfCall(args)).toContain('"input":{"id":12345678901234567000,')
   })
 
   test('nested too deeply to be written are passed on as text: the answer is served and billed', () => {

@@ -93,6 +93,21 @@ describe('messages become messages', () => {
     ])
   })
 
+  test('integers that a double cannot hold stay as they are in earlier calls, and in no other calls than theirs', () => {
+    const input = '{ "id":12345678901234567891, "b":0.50 }'
+    const callOf = (id: string, text: string) =>
+      `{"type":"tool_use","id":"${id}","name":"f","input":${text}}`
+    const text = '{"type":"text","text":"hi","input":{"id":1}}'
+    const blocks = `[${text},${callOf('1', '{"a":1.0}')},${callOf('2', input)}]`
+    const messages = `[{"role":"user","content":"hi"},{"role":"assistant","content":${blocks}}]`
+    const body = `{"messages":5,"model":"m","messages":${messages}}`
+    const chat = JSON.parse(fromUtf8(parseMessagesRequest(utf8(body)).chat.bytes))
+    expect(chat.messages[1].tool_calls).toMatchObject([
+      { id: '1', function: { arguments: '{"a":1}' } },
+      { id: '2', function: { arguments: input } },
+    ])
+  })
+
   test.each<[string, object, object]>([
     ['an image by data', { type: 'image', source: data }, image],
     [
