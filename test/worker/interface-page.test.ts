@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { attestationBlockSchema, receiptClaimsSchema } from '../../src/protocol/receipt.ts'
+import { MAX_UNKNOWN_MEMBERS } from '../../src/worker/completion/few-entries.ts'
 import { MAX_BODY_BYTES } from '../../src/worker/completion/request-body.ts'
-import { MAX_OTHER_MEMBERS } from '../../src/worker/completion/request.ts'
 import { MAX_FAILOVERS } from '../../src/worker/completion/request-members.ts'
 import { FILE_BYTES } from '../../src/worker/transcription/upload-body.ts'
 import { MAX_PAGE_SIZE } from '../../src/worker/usage/query.ts'
@@ -41,7 +41,7 @@ describe('docs/api.md', () => {
     const mib = (bytes: number) => `${bytes / 1_048_576} MiB`
     expect(limit('body of a chat request')).toContain(mib(MAX_BODY_BYTES))
     expect(limit('file of a transcription')).toContain(mib(FILE_BYTES))
-    expect(limit('members of a body that the router does not know')).toBe(`${MAX_OTHER_MEMBERS}`)
+    expect(limit('members of a body that the router does not know')).toBe(`${MAX_UNKNOWN_MEMBERS}`)
     expect(limit('`failover` entries')).toBe(`${MAX_FAILOVERS}`)
     expect(limit('rows of a usage page')).toBe(`${MAX_PAGE_SIZE}`)
   })

@@ -19,3 +19,17 @@ export function requireFewEntries(list: unknown, param: string): void {
     },
   )
 }
+
+/** More than any client sends; bounds the memory of a request, and the work of naming those that are dropped. */
+export const MAX_UNKNOWN_MEMBERS = 256
+
+/**
+ * To be asked for each member that the router does not know.
+ * @param count how many there are so far
+ * @throws ApiError invalid_request_error
+ */
+export function requireFewUnknown(count: number): void {
+  if (count <= MAX_UNKNOWN_MEMBERS) return
+  const message = 'The request body has too many members that the router does not know.'
+  throw new ApiError('invalid_request_error', message)
+}

@@ -5,6 +5,7 @@ import { ApiError, type ErrorCode } from '../http/errors.ts'
 import { JsonCursor, JsonSyntaxError } from '../json/scan.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 import type { ValueLimits } from '../json/value-limits.ts'
+import { requireFewUnknown } from './few-entries.ts'
 import { requireFewValues } from './few-values.ts'
 
 /**
@@ -55,7 +56,7 @@ export interface SortedMembers {
 /**
  * Separates the members of a body by their rules.
  * @throws ApiError for a refused member, with the member as `param`; `invalid_attestation_constraint` for an unknown one
- *   that may be meant as `attestation`
+ *   that may be meant as `attestation`; `invalid_request_error` for too many unknown ones
  */
 export function sortMembers(
   body: JsonObject,
@@ -63,12 +64,16 @@ export function sortMembers(
 ): SortedMembers {
   const known: Record<string, unknown> = {}
   const left: string[] = []
+  let unknown = 0
   for (const [name, value] of Object.entries(body)) {
     if (value === null) continue
     const rule = rules.get(name)
     if (rule?.becomes === 'mapped') known[name] = value
     else if (rule?.becomes !== 'refused') {
-      if (rule === undefined) refuseMistakenMember(name)
+      if (rule === undefined) {
+        refuseMistakenMember(name)
+        requireFewUnknown(++unknown)
+      }
       left.push(name)
     } else if (rule.unless?.includes(value) !== true) throw refusalOf(rule)
   }

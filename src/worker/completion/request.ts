@@ -10,15 +10,13 @@ import {
 } from '../http/attestation-member.ts'
 import { REASONING_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 import { READ_MEMBERS, REFUSED_MEMBERS } from './chat-members.ts'
+import { requireFewUnknown } from './few-entries.ts'
 import { refusalOf } from './member-rules.ts'
 import { checkMembers } from './request-members.ts'
 import { scanMessages, type MessagesScan } from './request-messages.ts'
 
 /** Every member that the router reads or sends to every route; of all others only the range is recorded. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([...READ_MEMBERS, ...REASONING_MEMBERS])
-
-/** More than any client sends; bounds the memory of a request. */
-export const MAX_OTHER_MEMBERS = 256
 
 /** The longest value that is parsed here, bytes: none of these members is as long in any valid request. */
 const MAX_VALUE_BYTES = 64 * 1024
@@ -116,7 +114,7 @@ function readOutline(bytes: Bytes): Outline {
         members.set(name, cursor.skip())
       } else {
         otherMembers.set(name, cursor.skip())
-        if (otherMembers.size > MAX_OTHER_MEMBERS) throw tooMany()
+        requireFewUnknown(otherMembers.size)
       }
     })
     cursor.end()
@@ -140,10 +138,6 @@ function choicesOf(n: unknown): number {
   const choices = Math.ceil(Number(typeof n === 'string' ? n.replaceAll('_', '') : n))
   if (Number.isNaN(choices)) return HAS_DIGIT.test(String(n)) ? MAX_CHOICES : 1
   return Math.min(Math.max(choices, 1), MAX_CHOICES)
-}
-
-function tooMany(): ApiError {
-  return invalid('The request body has too many members that the router does not know.')
 }
 
 function missing(name: string): ApiError {
