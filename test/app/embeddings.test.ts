@@ -186,6 +186,21 @@ describe('refused', () => {
     expect(await answer.json()).toMatchObject({ error: { code, param } })
   })
 
+  test('an input that is too long for the model, under the name that it has here', async () => {
+    const error = { error: { code: 'context_length_exceeded', message: 'x' } }
+    await standin.script({ status: 400, frames: [JSON.stringify(error)] })
+    const answer = await post('/v1/embeddings', { model: 'bge-m3', input: 'a' })
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toEqual({
+      error: {
+        message: 'This request is longer than the context window of the model.',
+        type: 'invalid_request_error',
+        code: 'context_length_exceeded',
+        param: 'input',
+      },
+    })
+  })
+
   test.each([
     ['too few vectors', []],
     ['vectors of two lengths', [[1], [1, 2]]],

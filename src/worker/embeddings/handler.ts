@@ -13,6 +13,7 @@ import { jsonText } from '../http/reply.ts'
 import { printInParts } from '../json/print-in-parts.ts'
 import { runWithPauses } from '../json/steps.ts'
 import { pause } from '../routing/budget.ts'
+import { EMBEDDING_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
 import { droppedNamesHeader } from '../provider/dropped-members.ts'
 import { planEmbedding } from '../routing/plan-embedding.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
@@ -53,7 +54,17 @@ export const createEmbeddings: Handler = async (request, context) => {
   }
   const terms = { admission, constraints, requestedRoute }
   return serveWhole<Embedded>(
-    { context, admission, receiptId, clientRequest, once, attempts, timeoutMs, hurried },
+    {
+      context,
+      admission,
+      receiptId,
+      clientRequest,
+      once,
+      attempts,
+      timeoutMs,
+      hurried,
+      failureMapping: EMBEDDING_FAILURE_MAPPING,
+    },
     {
       ask: async ({ route }, limitMs, progress) => {
         const { upstream_model: model } = route.config

@@ -48,11 +48,18 @@ export function responsesStatus(code: ErrorCode): number {
   return MOMENTARY.has(code) ? ERROR_STATUS.service_unavailable : ERROR_STATUS[code]
 }
 
+/** Members that go by another name here than in the chat format, into which a request is translated before it is checked. */
+const PARAMS: ReadonlyMap<string, string> = new Map([['messages', 'input']])
+
 /** The error body; where the format has a code of its own, the router's code is in `service_code`. */
 export function responsesErrorBody(error: ApiError): object {
   const body = errorBody(error)
-  if (!MOMENTARY.has(error.code)) return body
-  const known = { code: OVERLOADED, service_code: publicCode(error.code) }
+  const { param = '' } = error.details
+  const here = PARAMS.get(param)
+  const known = {
+    ...(here !== undefined && { param: here }),
+    ...(MOMENTARY.has(error.code) && { code: OVERLOADED, service_code: publicCode(error.code) }),
+  }
   return { ...body, error: { ...body.error, ...known } }
 }
 

@@ -16,29 +16,35 @@ const contentPolicy = () =>
     'The provider refused this request by its content policy.',
   )
 
-/** Chat: a refusal of the request is final; after any other failure the next route is tried. */
-export const CHAT_FAILURE_MAPPING: FailureMapping = {
-  final: {
-    rejected: () =>
-      new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
-    content_policy: contentPolicy,
-  },
-  allFailed: (all, planned) => {
-    const failures = ofAccepted(all)
-    if (every(failures, 'context_length')) {
-      return new ApiError(
-        'context_length_exceeded',
-        'This request is longer than the context window of the model.',
-        { param: 'messages' },
-      )
-    }
-    if (every(failures, 'rate_limited')) return rateLimited(failures)
-    if (planned === 1 && failures.at(-1)?.kind === 'unclassified') {
-      return new ApiError('bad_gateway', 'The provider failed to answer this request.')
-    }
-    const message = 'No route for this request is available.'
-    return new ApiError('routes_unavailable', message, retryAfter(failures))
-  },
+export const CHAT_FAILURE_MAPPING = textFailureMapping('messages')
+
+export const EMBEDDING_FAILURE_MAPPING = textFailureMapping('input')
+
+/**
+ * Models that read text: a refusal of the request is final; after any other failure the next route is tried.
+ * @param param the member with the text
+ */
+function textFailureMapping(param: string): FailureMapping {
+  return {
+    final: {
+      rejected: () =>
+        new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
+      content_policy: contentPolicy,
+    },
+    allFailed: (all, planned) => {
+      const failures = ofAccepted(all)
+      if (every(failures, 'context_length')) {
+        const message = 'This request is longer than the context window of the model.'
+        return new ApiError('context_length_exceeded', message, { param })
+      }
+      if (every(failures, 'rate_limited')) return rateLimited(failures)
+      if (planned === 1 && failures.at(-1)?.kind === 'unclassified') {
+        return new ApiError('bad_gateway', 'The provider failed to answer this request.')
+      }
+      const message = 'No route for this request is available.'
+      return new ApiError('routes_unavailable', message, retryAfter(failures))
+    },
+  }
 }
 
 const aboutFile = { param: 'file' }

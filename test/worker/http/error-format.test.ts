@@ -67,6 +67,18 @@ describe('errors on /v1/responses', () => {
     },
   )
 
+  test('a prompt is in "input", whatever the member of the chat format that was checked', async () => {
+    const error = new ApiError('context_length_exceeded', 'Too long.', { param: 'messages' })
+    expect(await errorReply(error, 'responses').json()).toEqual({
+      error: {
+        message: 'Too long.',
+        type: 'invalid_request_error',
+        code: 'context_length_exceeded',
+        param: 'input',
+      },
+    })
+  })
+
   test.each(CODES.filter((code) => OVERLOADED.includes(code)))(
     '%s is an overload',
     async (code) => {

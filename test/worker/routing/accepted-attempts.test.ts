@@ -5,6 +5,7 @@ import { ApiError } from '../../../src/worker/http/errors.ts'
 import { acceptedAttempts, needsProofs } from '../../../src/worker/routing/accepted-attempts.ts'
 import {
   CHAT_FAILURE_MAPPING,
+  EMBEDDING_FAILURE_MAPPING,
   TRANSCRIPTION_FAILURE_MAPPING,
 } from '../../../src/worker/routing/failure-mapping.ts'
 import type { PlannedAttempt } from '../../../src/worker/routing/plan.ts'
@@ -88,6 +89,7 @@ describe('attempts that meet what the caller requires', () => {
 
 describe.each([
   ['chat', CHAT_FAILURE_MAPPING],
+  ['embeddings', EMBEDDING_FAILURE_MAPPING],
   ['transcription', TRANSCRIPTION_FAILURE_MAPPING],
 ])('providers that lost their proof between plan and connection, on %s', (_name, mapping) => {
   const unmet = { kind: 'attestation_not_accepted' } as const
