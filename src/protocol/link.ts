@@ -79,8 +79,9 @@ const publicJwkSchema = z.object({
 export const linkStateSchema = z.object({
   /** Of the thread of the daemon that answers; another one after each start. */
   thread: z.uuid(),
-  /** Increases by one with every configuration that the daemon accepts. */
+  /** Increases by one with every configuration that the daemon accepts, from 1 at each start. */
   generation: z.int().min(1),
+  /** Of the receipt key, which is another one after each start. */
   kid: z.string(),
   jwk: publicJwkSchema,
   /** SHA-256 of the exact bytes of `envelope`; null while no envelope could be captured. */

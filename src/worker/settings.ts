@@ -23,12 +23,14 @@ export interface Settings {
  * service.
  */
 export class SettingsSource {
-  readonly #link: Link
+  readonly #link: Pick<Link, 'state' | 'config'>
   readonly #log: Log
   #current: Settings | undefined
+  /** Which version of which daemon that is: a restarted daemon, whose key is another, counts from one again. */
+  #version: string | undefined
   #health: { readonly rules: string; readonly value: RouteHealth } | undefined
 
-  constructor(link: Link, log: Log) {
+  constructor(link: Pick<Link, 'state' | 'config'>, log: Log) {
     this.#link = link
     this.#log = log
   }
@@ -41,8 +43,12 @@ export class SettingsSource {
   /** @throws LinkUnavailable when there has been no configuration yet */
   async current(): Promise<Settings> {
     try {
-      const { generation } = await this.#link.state()
-      if (generation !== this.#current?.generation) this.#current = await this.#load()
+      const { generation, kid } = await this.#link.state()
+      const version = `${generation} of ${kid}`
+      if (this.#current === undefined || version !== this.#version) {
+        this.#current = await this.#load()
+        this.#version = version
+      }
     } catch (error) {
       if (!(error instanceof LinkUnavailable) || !this.#current) throw error
     }
