@@ -71,6 +71,8 @@ function main(): void {
   }
 
   process.on('message', (received) => receive(received, act))
+  // A log that cannot be written, as on a full disk, ends nothing: Node writes to it again with the next line.
+  process.stdout.on('error', () => {})
   // Node would print the message, which may contain prompts or keys.
   process.on('uncaughtException', (error) => {
     log('unexpected_error', traceError(error))

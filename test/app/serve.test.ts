@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createHash, X509Certificate } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -310,6 +310,40 @@ describe('the drain', () => {
     expect(router.output()).toContain('draining, at most 1 s')
     // The provider would have gone on for a minute.
     await expect(stream.text()).rejects.toThrow('terminated')
+    await router.remove()
+  })
+})
+
+describe('a router whose disk is full', () => {
+  test('goes on: a part that dies is back, and what could not be noted is noted later', async () => {
+    const router = await startServe({ config: config({ quick: 0 }), env: { NOVA_API_KEY: 'key' } })
+    const [log, unfinished] = ['log/serve.log', `${SERVING_FILE}.new`].map((name) => {
+      const file = join(router.stateDir, name)
+      rmSync(file, { force: true })
+      symlinkSync('/dev/full', file)
+      return file
+    })
+    const answers = async () => {
+      const answer = router.fetch('/v1/chat/completions', chatBody('quick'))
+      return (await answer.catch(() => undefined))?.status === 200
+    }
+    process.kill(router.at.parts['enclave'] ?? Number.NaN, 'SIGKILL')
+    const kept = `${SERVING_FILE} stays as it was: ENOSPC: no space left on device, write`
+    await until(() => router.output().includes(kept) || router.hasEnded())
+    await until(answers)
+    expect([router.hasEnded(), readServingFile(router.stateDir)]).toEqual([false, router.at])
+
+    for (const file of [log, unfinished]) rmSync(file ?? '')
+    process.kill(router.at.parts['worker'] ?? Number.NaN, 'SIGKILL')
+    const noted = () => readServingFile(router.stateDir).parts
+    await until(() => noted()['worker'] !== router.at.parts['worker'])
+    expect([noted()['enclave'] !== router.at.parts['enclave'], await answers()]).toEqual([
+      true,
+      true,
+    ])
+    expect(readFileSync(join(router.stateDir, 'log/serve.log'), 'utf8')).toContain('worker   died')
+    router.signal('SIGTERM')
+    expect(await router.ended).toBe(0)
     await router.remove()
   })
 })

@@ -30,11 +30,15 @@ export interface DaemonProcess {
   stop(): Promise<void>
 }
 
-/** A daemon as a real child process, booted over IPC. */
+/**
+ * A daemon as a real child process, booted over IPC.
+ * @param log a descriptor for its log, in place of the standard output of the tests
+ */
 export async function startDaemonProcess(
   config: unknown,
   change: Partial<DaemonBoot> = {},
   env: NodeJS.ProcessEnv = {},
+  log: number | 'inherit' = 'inherit',
 ): Promise<DaemonProcess> {
   const directory = await mkdtemp(join(tmpdir(), 'cmr-daemon-'))
   const configPath = join(directory, 'config.json')
@@ -64,7 +68,8 @@ export async function startDaemonProcess(
     release: null,
     ...change,
   }
-  const child = fork(MAIN, { env: { ...inherited(), ...env }, stdio: 'inherit' })
+  const stdio = ['inherit', log, 'inherit', 'ipc'] as const
+  const child = fork(MAIN, { env: { ...inherited(), ...env }, stdio: [...stdio] })
   const inbox = createInbox(child)
   const exit = new Promise<number | null>((resolve) => child.once('exit', resolve))
   child.send({ type: 'boot', boot } satisfies ToDaemon)

@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setAsideLargeLog } from '../stack/large-log.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 import { consoleLine, type SupervisorEvent } from './console-line.ts'
 import { LogFollower } from './log-follower.ts'
@@ -10,13 +11,21 @@ import { LogFollower } from './log-follower.ts'
  */
 export type ServeLog = (text: string, event?: SupervisorEvent, reason?: string) => void
 
-/** Prints a line, and appends it with its time to `log/serve.log`. */
+/**
+ * Prints a line, and appends it with its time to `log/serve.log`. Where it cannot be appended, as on a full disk, it is
+ * printed alone: what is told of a part must never keep that part from being restarted.
+ */
 export function openServeLog(state: StateDir, jsonConsole: boolean): ServeLog {
   const file = join(state.directory('log'), 'serve.log')
+  setAsideLargeLog(file)
   return (text, event, reason) => {
     if (!jsonConsole) console.log(text)
     else if (event !== undefined) printEvent(event, reason)
-    appendFileSync(file, `${new Date().toISOString()} ${text.trim()}\n`, { mode: 0o600 })
+    try {
+      appendFileSync(file, `${new Date().toISOString()} ${text.trim()}\n`, { mode: 0o600 })
+    } catch {
+      // The console has it.
+    }
   }
 }
 

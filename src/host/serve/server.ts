@@ -281,7 +281,7 @@ export class Server {
   #publish(): void {
     const { daemon } = this.#parts
     if ((!this.#ready && !this.sealed) || daemon === undefined) return
-    writeServingFile(this.#plan.state, {
+    const serving = {
       http_url: this.#httpUrl,
       https_port: this.#fronts.httpsPort,
       sealed: this.sealed,
@@ -289,6 +289,13 @@ export class Server {
       root_key: daemon.rootKeyPath,
       pid: process.pid,
       parts: Object.fromEntries(this.#supervisor.pids),
-    })
+    }
+    try {
+      writeServingFile(this.#plan.state, serving)
+    } catch (error) {
+      // A part that is up must not count as one that failed to start.
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#plan.log(`  ${SERVING_FILE} stays as it was: ${reason}`)
+    }
   }
 }

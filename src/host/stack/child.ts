@@ -1,7 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { openSync, closeSync, renameSync, statSync, readFileSync } from 'node:fs'
+import { openSync, closeSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { underAccount, type Account } from './accounts.ts'
+import { setAsideLargeLog } from './large-log.ts'
 
 /** Set where the process that started this one also ends its children. */
 const UNGUARDED = 'CMR_UNGUARDED'
@@ -94,11 +95,8 @@ async function stop(child: ChildProcess, ended: Promise<string>, graceMs: number
   await ended
 }
 
-const MAX_LOG_BYTES = 16 * 1024 * 1024
-
-/** Opens a log for appending; a large one is first moved aside, replacing the one moved before. */
+/** Opens a log for appending. */
 function openLog(path: string): number {
-  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
-  if (size > MAX_LOG_BYTES) renameSync(path, `${path}.1`)
+  setAsideLargeLog(path)
   return openSync(path, 'a', 0o600)
 }
