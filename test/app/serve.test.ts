@@ -259,6 +259,17 @@ describe('a serving router', () => {
     return Number((await getOverTls(router.at.https_port, '/v1/models'))['status'])
   }
 
+  test('says at once that a new key has to wait while its daemon is away', async () => {
+    const printed = router.output().length
+    process.kill(readServingFile(router.stateDir).parts['enclave'] ?? Number.NaN, 'SIGKILL')
+    await until(() => router.output().slice(printed).includes('enclave  died: signal SIGKILL'))
+    router.signal('SIGUSR2')
+    const away = 'tls      the enclave daemon is being restarted: try again; the certificate in'
+    await until(() => router.output().includes(away))
+    await until(async () => (await askQuick()) === 200)
+    expect(await showsAttestedKey(router)).toBe(true)
+  })
+
   test('brings a killed worker back; connections wait for it', async () => {
     const { parts } = readServingFile(router.stateDir)
     process.kill(parts['worker'] ?? 0, 'SIGKILL')

@@ -58,7 +58,7 @@ export class Certificates {
   start(): Promise<void> {
     return this.#enqueue(async () => {
       await this.#writeCsr(this.#current)
-      if (this.#criteria.acme_directory !== undefined) await this.#order(this.#current)
+      if (this.#criteria.acme_directory !== undefined) await this.#order(() => this.#current)
       else await this.#readChain()
     })
   }
@@ -79,7 +79,7 @@ export class Certificates {
         await this.#readChain()
       } else if (named || directory !== before.acme_directory) {
         this.#failures = 0
-        await this.#order(this.#current)
+        await this.#order(() => this.#current)
       }
     })
   }
@@ -87,15 +87,10 @@ export class Certificates {
   /** Replaces the key: by ordering a certificate, by writing a CSR for the operator to have signed, or at once. */
   renew(): Promise<void> {
     return this.#enqueue(async () => {
-      const { acme_directory: directory, chain_file: chain, domains = [] } = this.#criteria
-      if (directory === undefined && chain === undefined) {
-        await this.#serve(await this.#deps.daemon.renewTls())
-        return
-      }
-      const next = await this.#deps.daemon.prepareTls(domains)
-      await this.#writeCsr(next)
-      if (directory !== undefined) await this.#order(next)
-      else this.#prepared = next
+      const { acme_directory: directory, chain_file: chain } = this.#criteria
+      if (directory !== undefined) await this.#order(() => this.#nextKey())
+      else if (chain !== undefined) this.#prepared = await this.#nextKey()
+      else await this.#serve(await this.#deps.daemon.renewTls())
     })
   }
 
@@ -126,10 +121,19 @@ export class Certificates {
     await this.#move({ certPem: chain, keyPem: owner.keyPem })
   }
 
-  async #order(key: TlsMaterial): Promise<void> {
+  /** A new key, not in use yet, and its CSR. */
+  async #nextKey(): Promise<TlsMaterial> {
+    const next = await this.#deps.daemon.prepareTls(this.#criteria.domains ?? [])
+    await this.#writeCsr(next)
+    return next
+  }
+
+  /** Orders a certificate for the key that is obtained. Whatever fails, also that, is tried again later with a new key. */
+  async #order(obtain: () => TlsMaterial | Promise<TlsMaterial>): Promise<void> {
     const { acme_directory: directory = '', acme_email: email, domains = [] } = this.#criteria
     const { state, challengeAt, now } = this.#deps
     try {
+      const key = await obtain()
       // Only now, so that without an authority its client takes no memory.
       const { acmeAccountKey, orderCertificate } = await import('./acme-order.ts')
       const account = { directory, email, keyPem: await acmeAccountKey(state) }
@@ -162,9 +166,17 @@ export class Certificates {
     this.#deps.log(`  tls      certificate in service until ${until}`)
   }
 
+  /** A request that cannot be written, as on a full disk, keeps no key that is bound already from the listeners. */
   async #writeCsr({ keyPem }: TlsMaterial): Promise<void> {
     const { domains } = this.#criteria
-    if (domains !== undefined) this.#deps.state.write(CSR_FILE, await makeCsr(keyPem, domains))
+    if (domains === undefined) return
+    const csr = await makeCsr(keyPem, domains)
+    try {
+      this.#deps.state.write(CSR_FILE, csr)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#deps.log(`  tls      ${CSR_FILE} stays as it was: ${reason}`)
+    }
   }
 
   #renewAt(at: number): void {

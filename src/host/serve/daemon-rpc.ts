@@ -1,14 +1,12 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { DaemonTls, FromDaemon, TlsMaterial, ToDaemon } from '../../protocol/boot.ts'
 
-/** A capture may wait a minute for the platform's firmware. */
 const RESPONSE_TIMEOUT_MS = 90_000
 
 /**
- * A reload may wait for several captures. It is not given up earlier, because the daemon would still adopt it: one that stands
- * still is killed long before.
+ * A reload or a new key may wait for several captures, each for a minute. It is not given up earlier, because the daemon would
+ * still adopt it: one that stands still is killed long before.
  */
-const RELOAD_TIMEOUT_MS = 600_000
+const ADOPTION_TIMEOUT_MS = 600_000
 
 /** What answers a request. */
 interface Expected {
@@ -30,6 +28,7 @@ export class DaemonRpc {
   #waiting: Waiting | undefined
   #reloads = 0
 
+  /** @param send throws when no daemon is running */
   constructor(send: (message: ToDaemon) => void) {
     this.#send = send
   }
@@ -46,9 +45,10 @@ export class DaemonRpc {
 
   /** A new key with a self-signed certificate, not in use yet. */
   async prepareTls(domains: readonly string[]): Promise<DaemonTls> {
-    const answer = await this.#call({ type: 'prepare_tls', domains: [...domains] }, [
-      'tls_prepared',
-    ])
+    const answer = await this.#call(
+      { type: 'prepare_tls', domains: [...domains] },
+      { answers: ['tls_prepared'], limitMs: RESPONSE_TIMEOUT_MS },
+    )
     if (answer.type !== 'tls_prepared') throw new Error(answer.type)
     return answer.tls
   }
@@ -59,7 +59,10 @@ export class DaemonRpc {
    */
   async renewTls(tls?: TlsMaterial): Promise<DaemonTls> {
     const given = tls === undefined ? {} : { tls: { certPem: tls.certPem, keyPem: tls.keyPem } }
-    const answer = await this.#call({ type: 'renew_tls', ...given }, ['tls_renewed', 'tls_refused'])
+    const answer = await this.#call(
+      { type: 'renew_tls', ...given },
+      { answers: ['tls_renewed', 'tls_refused'], limitMs: ADOPTION_TIMEOUT_MS },
+    )
     if (answer.type === 'tls_renewed') return answer.tls
     throw new Error(answer.type === 'tls_refused' ? answer.reason : answer.type)
   }
@@ -74,13 +77,13 @@ export class DaemonRpc {
     const answer = await this.#await(() => send(id), {
       answers: ['reloaded', 'reload_unchanged', 'reload_refused'],
       id,
-      limitMs: RELOAD_TIMEOUT_MS,
+      limitMs: ADOPTION_TIMEOUT_MS,
     })
     return answer.type === 'reload_refused' ? answer.reason : null
   }
 
-  #call(question: ToDaemon, answers: Expected['answers']): Promise<FromDaemon> {
-    return this.#await(() => this.#send(question), { answers, limitMs: RESPONSE_TIMEOUT_MS })
+  #call(question: ToDaemon, expected: Expected): Promise<FromDaemon> {
+    return this.#await(() => this.#send(question), expected)
   }
 
   /** Runs requests one after another. */
@@ -99,18 +102,14 @@ export class DaemonRpc {
       },
       fail: reject,
     }
-    const timer = new AbortController()
+    const late = new Error(`the enclave daemon did not answer within ${limitMs / 1000} s`)
+    const timer = setTimeout(() => reject(late), limitMs)
     try {
       send()
-      return await Promise.race([promise, timedOut(limitMs, timer.signal)])
+      return await promise
     } finally {
       this.#waiting = undefined
-      timer.abort()
+      clearTimeout(timer)
     }
   }
-}
-
-async function timedOut(limitMs: number, signal: AbortSignal): Promise<never> {
-  await delay(limitMs, undefined, { signal })
-  throw new Error(`the enclave daemon did not answer within ${limitMs / 1000} s`)
 }

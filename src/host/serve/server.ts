@@ -65,7 +65,7 @@ export class Server {
       log: plan.log,
     })
     const link = await makeLinkCertificates(Date.now())
-    const rpc: DaemonRpc = new DaemonRpc((message) => parts.sendToDaemon(message))
+    const rpc: DaemonRpc = new DaemonRpc((message) => parts.askDaemon(message))
     const parts: Parts = new Parts({
       settings: { storage: plan.start.storage, maxOpenRequests: options.maxOpenRequests },
       mode: 'production',

@@ -158,11 +158,8 @@ export class Parts {
    * @throws Error when no daemon is running
    */
   offer({ config, secrets, adminToken }: OfferedConfig, id: number): void {
-    if (this.#daemonChild?.process.connected !== true) {
-      throw new Error('the enclave daemon is being restarted: try again')
-    }
     const configText = this.#offer(config)
-    this.sendToDaemon({
+    this.askDaemon({
       type: 'reload',
       id,
       secrets: { ...secrets },
@@ -179,15 +176,27 @@ export class Parts {
   /**
    * Offers the daemon the secrets of a document; they are not kept before `unsealed`.
    * @param id repeated in the daemon's answer
+   * @throws Error when no daemon is running
    */
   offerSecrets({ adminToken, secrets }: GivenSecrets, id: number): void {
-    this.sendToDaemon({ type: 'reload', id, secrets: { ...secrets }, adminToken })
+    this.askDaemon({ type: 'reload', id, secrets: { ...secrets }, adminToken })
   }
 
   /** The secrets took effect: parts that start from now on use them. */
   unsealed({ adminToken, secrets, storage }: GivenSecrets): void {
     const settings = { ...this.#plan.settings, storage }
     this.#plan = { ...this.#plan, adminToken, secrets, settings }
+  }
+
+  /**
+   * Sends the daemon what it has to answer.
+   * @throws Error when no daemon is running
+   */
+  askDaemon(message: ToDaemon): void {
+    if (this.#daemonChild?.process.connected !== true) {
+      throw new Error('the enclave daemon is being restarted: try again')
+    }
+    this.sendToDaemon(message)
   }
 
   /** The message is lost while the daemon is not running. */

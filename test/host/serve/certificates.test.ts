@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   Certificates,
   CSR_FILE,
@@ -33,7 +33,10 @@ beforeEach(() => {
   state = openStateDir(directory)
   events = []
 })
-afterEach(() => rmSync(directory, { recursive: true }))
+afterEach(() => {
+  vi.useRealTimers()
+  rmSync(directory, { recursive: true })
+})
 
 function newKey(): Promise<DaemonTls> {
   return makeTlsIdentity(DOMAINS, new Date())
@@ -151,6 +154,36 @@ describe('certificates', () => {
     const certificates = open({}, await newKey(), daemon('the firmware is busy'))
     await certificates.renew()
     expect(events).toEqual(['tls      the firmware is busy; the certificate in service stays'])
+  })
+
+  test('that could not be ordered because the daemon was away are tried again after five minutes', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const away = 'the enclave daemon is being restarted: try again'
+    const rpc = new DaemonRpc(() => {
+      throw new Error(away)
+    })
+    const wish = { domains: DOMAINS, acme_directory: 'https://127.0.0.1:9/directory' }
+    const certificates = open(wish, await newKey(), rpc)
+    const failed = `tls      ${away}; the certificate in service stays`
+    await certificates.renew()
+    expect(events).toEqual([failed])
+    await vi.advanceTimersByTimeAsync(299_000)
+    expect(events).toEqual([failed])
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(events).toEqual([failed, failed])
+    certificates.close()
+  })
+
+  test('whose request cannot be written, as on a full disk, are shown all the same once they are bound', async () => {
+    const certificates = open({ domains: DOMAINS }, await newKey())
+    symlinkSync('/dev/full', join(directory, `${CSR_FILE}.new`))
+    await certificates.renew()
+    expect(events).toEqual([
+      'bound',
+      `tls      ${CSR_FILE} stays as it was: ENOSPC: no space left on device, write`,
+      'shown',
+      inService,
+    ])
   })
 
   test('without an authority are made by the daemon itself', async () => {

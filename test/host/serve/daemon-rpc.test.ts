@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { ToDaemon } from '../../../src/protocol/boot.ts'
 import { DaemonRpc } from '../../../src/host/serve/daemon-rpc.ts'
 
@@ -44,6 +44,28 @@ describe('a reload', () => {
 })
 
 describe('a new key', () => {
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it('is waited for as long as a reload, because the daemon binds it also after several captures', async () => {
+    const { rpc } = openRpc()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const bound = rpc.renewTls()
+    await vi.advanceTimersByTimeAsync(180_000)
+    rpc.receive({ type: 'tls_renewed', tls: { certPem: 'c', keyPem: 'k', spkiSha256: 's' } })
+    expect((await bound).spkiSha256).toBe('s')
+  })
+
+  it('fails at once when no daemon is running, and nothing waits behind it', async () => {
+    const away = 'the enclave daemon is being restarted: try again'
+    const rpc = new DaemonRpc(() => {
+      throw new Error(away)
+    })
+    await expect(rpc.prepareTls([])).rejects.toThrow(away)
+    await expect(rpc.renewTls()).rejects.toThrow(away)
+  })
+
   it('fails when the daemon ends before it answered', async () => {
     const { rpc, sent } = openRpc()
     const lost = rpc.prepareTls([])
