@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import { platform } from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ClientConnection } from './client-connection.ts'
@@ -41,11 +42,15 @@ setInterval(() => {
   unread = 0
 }, TICK_MS)
 
+let refuses = false
+
 parentPort?.on('message', (received) => {
   const message = toFrontSchema.parse(received)
   if (message.type === 'refuse') {
+    refuses = true
     void refuse(message.tls)
-  } else {
+  } else if (!refuses) {
+    // A worker that was started or was to be replaced when the router began to drain comes too late.
     http.relayTo(message.to?.http)
     https.relayTo(message.to?.https)
   }
@@ -66,7 +71,8 @@ async function open(listener: PublicListener, { host, port }: typeof plan.http):
     return await listener.listen(host, port, plan.shared)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    send({ type: 'failed', address: `${host}:${port}`, code })
+    const name = isIPv6(host) ? `[${host}]` : host
+    send({ type: 'failed', address: `${name}:${port}`, code })
     throw error
   }
 }

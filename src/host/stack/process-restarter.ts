@@ -25,7 +25,8 @@ export interface ProcessRestarter {
   start(): Promise<void>
   /**
    * Stops the running process without counting it as a crash, and starts its successor: at once, or, where the two
-   * must never run together, when the old one has ended. A process that is being restarted already is left alone.
+   * must never run together, when the old one has ended. A process whose start is under way is waited for first, because
+   * it may have read what was in force before; one that is yet to be restarted is left alone.
    */
   replace(graceMs: number, together: boolean): Promise<void>
   /** Kills a process that no longer works; it is restarted. */
@@ -65,12 +66,20 @@ export function createProcessRestarter<Ready>(
   policy: RestartPolicy = LOCAL_POLICY,
 ): ProcessRestarter {
   let current: Child | undefined
+  /** The start that is under way, or the last one. Never rejects. */
+  let starting: Promise<unknown> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
   let crashes: number[] = []
   let stopped = false
   const retiring = new Set<Promise<void>>()
 
-  const startOnce = async () => {
+  const startOnce = () => {
+    const begun = startNow()
+    starting = begun.catch(() => {})
+    return begun
+  }
+
+  const startNow = async () => {
     const { child, ready } = await start()
     current = child
     if (stopped) await child.stop(0)
@@ -97,6 +106,7 @@ export function createProcessRestarter<Ready>(
   return {
     start: startOnce,
     replace: async (graceMs, together) => {
+      await starting
       const old = current
       if (old === undefined || stopped) return
       current = undefined

@@ -250,6 +250,20 @@ describe('the front of a router', () => {
     expect((await fetch(`http://127.0.0.1:${fronts.httpPort}/v1/models`)).status).toBe(503)
   })
 
+  test('refuses for good: a worker that comes up, or is to be replaced, while the router drains changes nothing', async () => {
+    await open()
+    const ports = await startWorker(echo)
+    fronts.refuse(null)
+    const status = async () =>
+      (await fetch(`http://127.0.0.1:${fronts.httpPort}/`, { headers: { connection: 'close' } }))
+        .status
+    expect(await status()).toBe(503)
+    fronts.of('worker').relayTo(ports)
+    expect(await status()).toBe(503)
+    fronts.of('worker').hold()
+    expect(await status()).toBe(503)
+  })
+
   test('is one for each worker, on one address', async () => {
     await open({ workers: 3 })
     const names = ['worker', 'worker-2', 'worker-3'] as const
@@ -265,6 +279,14 @@ describe('the front of a router', () => {
     await expect(
       openFronts({ http: taken, https: ANY, workers: 1, log: () => {} }),
     ).rejects.toThrow(`127.0.0.1:${fronts.httpPort} is in use`)
+  })
+
+  test('names an address that cannot be opened as it is given, of IPv6 in brackets', async () => {
+    await open()
+    const nowhere = { host: '2001:db8::1', port: 8_443 }
+    await expect(
+      openFronts({ http: ANY, https: nowhere, workers: 1, log: () => {} }),
+    ).rejects.toThrow(/^\[2001:db8::1\]:8443 cannot be opened \(E[A-Z]+\)$/)
   })
 
   test('several cannot be opened where several of another router are, with which they would share the connections', async () => {

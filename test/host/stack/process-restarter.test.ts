@@ -121,4 +121,34 @@ describe('a restarter that never gives up', () => {
     await wait(1)
     expect(events.died).toHaveBeenCalledExactlyOnceWith('never mind', 3_000)
   })
+
+  test('replaces also a child whose start was under way, because it may have read what was in force before', async () => {
+    const { start, killLast } = makeChildren()
+    const restarter = createProcessRestarter(start, Date.now, events)
+    await restarter.start()
+    const begun = Promise.withResolvers<void>()
+    const quick = start.getMockImplementation() ?? start
+    start.mockImplementationOnce(async () => {
+      await begun.promise
+      return quick()
+    })
+    killLast('exit status 1')
+    await wait(3_000)
+    const replaced = restarter.replace(1_000, true)
+    begun.resolve()
+    await replaced
+    expect(events.up.mock.calls.map(([ready]) => ready)).toEqual(['ready 1', 'ready 2', 'ready 3'])
+  })
+
+  test('leaves a child alone that is yet to be restarted', async () => {
+    const { start, killLast } = makeChildren()
+    const restarter = createProcessRestarter(start, Date.now, events)
+    await restarter.start()
+    killLast('exit status 1')
+    await wait(1_000)
+    await restarter.replace(1_000, true)
+    expect(start).toHaveBeenCalledTimes(1)
+    await wait(2_000)
+    expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
+  })
 })
