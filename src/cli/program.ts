@@ -75,7 +75,9 @@ export async function runProgram(words: readonly string[]): Promise<void> {
     .description(
       'One OpenAI-format API in front of attested model providers, with signed receipts.',
     )
-    .version(readVersion(), '-V, --version')
+    .version(readVersion())
+    // Commands have options of the same name: `release manifest --version`.
+    .enablePositionalOptions()
     .showHelpAfterError()
   for (const [name, { description }] of Object.entries(COMMANDS)) {
     if (name === requested && subcommand !== undefined) program.addCommand(subcommand.command)

@@ -96,7 +96,7 @@ describe('the admin command', () => {
     const { key = '' } = await admin('keys', 'create', id, '--name', 'k')
     const headers = { authorization: `Bearer ${key}` }
     await expect(admin('customers', 'erase', id)).rejects.toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining("required option '--yes' not specified"),
     })
     expect((await stack.fetch('/v1/key', { headers })).status).toBe(200)
@@ -123,7 +123,7 @@ describe('the admin command', () => {
     const listed = ['webhooks', 'deliveries', '--state', 'failed', '--limit', '5']
     expect(await admin(...listed)).toEqual({ data: [] })
     await expect(admin('webhooks', 'deliveries', '--state', 'lost')).rejects.toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining('Allowed choices are pending, delivered, failed.'),
     })
   })
@@ -192,7 +192,7 @@ describe('the admin command', () => {
   test('refuses an amount that is no decimal number', async () => {
     const failed = admin('credits', 'add', 'x', '--amount', '1e3', '--reference', 'r')
     await expect(failed).rejects.toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining('give a decimal number of euros'),
     })
   })

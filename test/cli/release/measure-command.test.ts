@@ -66,7 +66,7 @@ describe('release measure', () => {
     const run = await release(
       'measure --ovmf ovmf.fd --vcpus 1 --vcpu-type EPYC-v4 --guest-features 0x20',
     )
-    expect(run.code).toBe(1)
+    expect(run.code).toBe(2)
     expect(run.err).toContain('give hex such as 0x1 or 0x21; bit 0 (SNPActive) is always set')
   })
 
