@@ -42,20 +42,51 @@ function decode(bytes: Uint8Array, document: string): string {
   }
 }
 
-/** Matches the tokens that matter here: brackets, and whole strings with the colon that makes them names. */
-const TOKEN = /[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"(?<colon>[ \t\r\n]*:)?/g
+/** A bracket, or a whole string; whether a colon makes it a name. */
+interface Token {
+  readonly text: string
+  readonly isName: boolean
+}
+
+/**
+ * The brackets and strings of text that is known to be JSON. A regular expression for whole strings would run out of stack at
+ * some millions of escapes.
+ */
+function* tokensOf(text: string): Generator<Token, void, undefined> {
+  const start = /[{}[\]"]/g
+  for (let found = start.exec(text); found !== null; found = start.exec(text)) {
+    const { index } = found
+    if (found[0] === '"') start.lastIndex = endOfString(text, index)
+    const end = start.lastIndex
+    yield { text: text.slice(index, end), isName: found[0] === '"' && hasColon(text, end) }
+  }
+}
+
+/** The index after the quote that ends a string: one with an even number of backslashes before it. */
+function endOfString(text: string, start: number): number {
+  for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
+    let from = quote
+    while (text[from - 1] === '\\') from -= 1
+    if ((quote - from) % 2 === 0) return quote + 1
+  }
+}
+
+function hasColon(text: string, end: number): boolean {
+  let at = end
+  while (' \t\r\n'.includes(text[at] ?? '.')) at += 1
+  return text[at] === ':'
+}
 
 /** Scans text that is known to be JSON; the stack holds the names seen in each open object. */
 function findFault(text: string, maxDepth: number): string | undefined {
   const open: Set<string>[] = []
-  for (const match of text.matchAll(TOKEN)) {
-    const token = match[0]
+  for (const { text: token, isName } of tokensOf(text)) {
     if (token === '{' || token === '[') {
       if (open.push(new Set()) > maxDepth) return `nested deeper than ${maxDepth}`
     } else if (token === '}' || token === ']') {
       open.pop()
-    } else if (match.groups?.['colon'] !== undefined) {
-      const name: unknown = JSON.parse(token.slice(0, -match.groups['colon'].length))
+    } else if (isName) {
+      const name: unknown = JSON.parse(token)
       const seen = open.at(-1)
       if (typeof name !== 'string' || name === '__proto__') return 'forbidden member name'
       if (seen?.has(name)) return 'duplicate member name'
@@ -65,13 +96,14 @@ function findFault(text: string, maxDepth: number): string | undefined {
   return undefined
 }
 
-const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g
 const ESCAPED_HALF = /\\u[dD][89a-fA-F]/
 
 /** Only text that was no UTF-8 can have one unescaped. */
 function findHalfPair(text: string): string | undefined {
   if (text.isWellFormed() && !ESCAPED_HALF.test(text)) return undefined
-  const strings = (text.match(STRING) ?? []).map((string): unknown => JSON.parse(string))
-  const isHalf = strings.some((value) => typeof value !== 'string' || !value.isWellFormed())
-  return isHalf ? 'half of a surrogate pair' : undefined
+  for (const { text: token } of tokensOf(text)) {
+    const value: unknown = token.startsWith('"') ? JSON.parse(token) : ''
+    if (typeof value !== 'string' || !value.isWellFormed()) return 'half of a surrogate pair'
+  }
+  return undefined
 }

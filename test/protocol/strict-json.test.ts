@@ -50,6 +50,18 @@ describe('strict JSON', () => {
     expect(parseStrictJson(text, 'answer', { halfPairs: 'accept' })).toEqual(JSON.parse(text))
   })
 
+  test('reads millions of escapes and spaces as it reads few, and finds what is wrong behind them', () => {
+    const escapes = String.raw`\n`.repeat(5_000_000)
+    const spaces = ' '.repeat(10_000_000)
+    expect(refuse(`{"a":"${escapes}"}`)).toEqual({ a: '\n'.repeat(5_000_000) })
+    expect(refuse(`{"${escapes}":1,"a"${spaces}:2,"a":3}`)).toBe(
+      'malformed document: duplicate member name',
+    )
+    expect(refuse(String.raw`["${escapes}","\ud800"]`)).toBe(
+      'malformed document: half of a surrogate pair',
+    )
+  })
+
   test('reads whole pairs, and backslashes before what only looks like half of one', () => {
     const text = String.raw`{"\ud83d\ude00":"\ud83d\ude00","b":"\\ud800"}`
     expect(refuse(text)).toEqual({ '😀': '😀', b: String.raw`\ud800` })
