@@ -107,6 +107,16 @@ describe.skipIf(CHROMIUM === undefined)(
         )
       })
 
+      test('shows a verdict for as long as nothing else is given', async () => {
+        const verdict = page.locator('.verdict')
+        expect(await verdict.count()).toBe(1)
+        const environment = page.getByLabel('Environment')
+        await environment.fill('staging')
+        await verdict.waitFor({ state: 'detached' })
+        expect(await boxes('holds')).toEqual([])
+        await environment.fill('production')
+      })
+
       test.each(EVIDENCE_TAMPERINGS)(
         'one changed byte in the evidence turns one box red: %s',
         async (_part, change, box) => {

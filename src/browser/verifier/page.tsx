@@ -1,7 +1,8 @@
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { ChainPicture } from '../chain/chain-picture.tsx'
 import { drawPicture } from '../chain/picture.ts'
+import { Latest } from '../parts/latest.ts'
 import {
   createRouterReader,
   parseRouterAddress,
@@ -32,17 +33,19 @@ type Outcome =
   | { readonly kind: 'router'; readonly report: RouterReport; readonly router: string }
   | { readonly kind: 'receipt'; readonly report: ReceiptReport }
 
+const NOT_JUDGED: Outcome = { kind: 'none' }
+
 const SUBJECTS = { router: 'A running router', receipt: 'A receipt' } as const
 
 export function Page(props: PageProps) {
   const { first, unable } = props
   const [subject, setSubject] = useState<Subject>(first.subject)
   const [inputs, setInputs] = useState(first.inputs)
-  const [outcome, setOutcome] = useState<Outcome>({ kind: 'none' })
+  const { outcome, latest, outdate } = useOutcome()
   const verify = useCallback(() => {
-    setOutcome({ kind: 'working' })
-    void judge(subject, inputs, props).then(setOutcome)
-  }, [subject, inputs, props])
+    latest.set({ kind: 'working' })
+    void latest.await(judge(subject, inputs, props))
+  }, [latest, subject, inputs, props])
   useEffect(() => {
     if (first.start) verify()
     // Runs once, with the inputs of the page before the reload.
@@ -51,7 +54,10 @@ export function Page(props: PageProps) {
   const fields = {
     inputs,
     fault,
-    change: (changes: Partial<Inputs>) => setInputs((before) => ({ ...before, ...changes })),
+    change: (changes: Partial<Inputs>) => {
+      setInputs((before) => ({ ...before, ...changes }))
+      outdate()
+    },
   }
   return (
     <>
@@ -68,7 +74,7 @@ export function Page(props: PageProps) {
             subject={subject}
             choose={(chosen) => {
               setSubject(chosen)
-              setOutcome({ kind: 'none' })
+              latest.set(NOT_JUDGED)
             }}
           />
           {subject === 'router' ? <RouterForm {...fields} /> : <ReceiptForm {...fields} />}
@@ -91,6 +97,19 @@ export function Page(props: PageProps) {
       </main>
     </>
   )
+}
+
+function useOutcome() {
+  const [outcome, setOutcome] = useState<Outcome>(NOT_JUDGED)
+  const latest = useMemo(() => new Latest<Outcome>(setOutcome), [])
+  return {
+    outcome,
+    latest,
+    /** A verdict is about what was given for it, and must not stand beside anything else. */
+    outdate: () => {
+      if (outcome.kind !== 'fault') latest.set(NOT_JUDGED)
+    },
+  }
 }
 
 /** Two links of a chain. */
