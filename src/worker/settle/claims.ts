@@ -128,7 +128,8 @@ export function closeClaim({
   now,
 }: Omit<ClaimEnd, 'answer'>): Statement {
   const until = int64(now + claim.lifetimeMs)
-  return sql`UPDATE idempotent_requests SET done = 1, held_until = ${until}, sweep_at = ${until}
+  return sql`UPDATE idempotent_requests SET done = 1, held_until = ${until},
+      sweep_at = CASE WHEN fenced_until > ${until} THEN fenced_until ELSE ${until} END
     WHERE customer_id = ${customerId} AND name = ${claim.name} AND request_id = ${requestId}`
 }
 

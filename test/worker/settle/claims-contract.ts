@@ -134,6 +134,20 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       expect(await earlier(NOW + CLAIM_HELD_MS)).toMatchObject({ done: true, answer: null })
     })
 
+    test('bars a former owner for as long as it could settle, too, while the bill waits in quarantine', async () => {
+      const { left, right, request, settled, earlier } = await opened('claim-both')
+      const longest = NOW + 4 * LIFETIME_MS
+      await admit(left, { ...request('1'), expiresAt: longest })
+      const takenOver = NOW + CLAIM_HELD_MS
+      await admit(right, request('2', takenOver))
+      await quarantine(right, settled('2'), takenOver)
+      await releaseReservation(right, 'claim-both-2')
+      await sweepAll(left, takenOver + LIFETIME_MS)
+      await expect(commitSettlement(left, settled('1'))).rejects.toThrow(new ClaimLost())
+      await sweepAll(left, longest)
+      expect(await earlier(NOW)).toBeUndefined()
+    })
+
     test('of one customer is none of another', async () => {
       const { left, claim, request, settled } = await opened('claim-mine')
       const theirs = await addCustomer(left, { id: 'claim-theirs', balance: 1_000n })
