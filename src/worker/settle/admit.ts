@@ -32,10 +32,10 @@ export interface AdmissionRequest {
 }
 
 /**
- * Maximum reservation of one request: a million euros. It keeps an extreme `max_tokens` from overflowing the
+ * Maximum reservation of one request, and so its maximum bill: a million euros. It keeps an extreme `max_tokens` from overflowing the
  * sum of a postpaid customer's reservations; a prepaid one is refused long before.
  */
-const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
+export const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
 
 /** A key's `min_attestation` as it is stored. */
 const minAttestationSchema = z.enum(STRENGTHS)

@@ -6,6 +6,7 @@ import { StorageUnavailable, type Database } from '../storage/database.ts'
 import { storedJws } from '../storage/stored-jws.ts'
 import { retainEvidence, type Evidence } from './evidence.ts'
 import { billedTokens, claimsOf, type Exchange, type ExchangeProof } from './exchange.ts'
+import { MAX_RESERVATION_NANO } from './admit.ts'
 import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
 import {
@@ -151,6 +152,8 @@ function settlementOf(
     { tokens: exchange.usage, audioSeconds: exchange.billedSeconds },
     { discountPct: admission.discountPct, usdEur },
   )
+  // More was never reserved: a request that allows any number of tokens leaves a false count no other limit.
+  const isTooMuch = cost.nano > MAX_RESERVATION_NANO
   return {
     requestId,
     admission,
@@ -162,8 +165,8 @@ function settlementOf(
       audioSeconds: exchange.reportedSeconds,
       promptTokens,
       completionTokens,
-      cost,
-      usageCapped: exchange.usageCapped,
+      cost: isTooMuch ? { ...cost, nano: MAX_RESERVATION_NANO } : cost,
+      usageCapped: exchange.usageCapped || isTooMuch,
       failover: exchange.failover,
       createdAtMs: now(),
     },
