@@ -214,6 +214,8 @@ export class App {
 
   #addHeaders(headers: Headers, request: Request, requestId: string, endpoint?: Endpoint): void {
     headers.set('x-request-id', requestId)
+    // Where the libraries of this format look for it.
+    if (endpoint?.errors === 'anthropic') headers.set('request-id', requestId)
     const crossOrigin = crossOriginHeaders({
       audience: endpoint?.anyOrigin === true ? 'public' : (endpoint?.audience ?? 'admin'),
       origin: request.headers.get('origin'),

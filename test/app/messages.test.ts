@@ -303,6 +303,22 @@ describe('errors have the form of this format', () => {
     })
   })
 
+  test('and answers have the id of the request where the library looks for it', async () => {
+    const { response, request_id } = await client().messages.create(ask).withResponse()
+    expect(request_id).toBe(response.headers.get('x-request-id'))
+    const stream = client().messages.stream(ask)
+    const { request_id: streamed, response: head } = await stream.withResponse()
+    await stream.done()
+    expect(streamed).toBe(head.headers.get('x-request-id'))
+    const failure: unknown = await client()
+      .messages.create({ ...ask, model: 'nobody' })
+      .catch((error: unknown) => error)
+    expect(failure).toMatchObject({
+      status: 404,
+      requestID: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    })
+  })
+
   test('when every route is down: 529', async () => {
     await standin.script({ times: 9, status: 503, frames: ['{}'] })
     const answer = await post('/v1/messages', ask)

@@ -4,12 +4,15 @@ import type { AnswerHeaders, Operation } from '../http/operation.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** The header that every answer carries. */
 const REQUEST_ID = {
-  'x-request-id': {
-    description: 'UUID of the request; also the id of its usage row.',
-    schema: { type: 'string', format: 'uuid' },
-  },
+  description: 'UUID of the request; also the id of its usage row.',
+  schema: { type: 'string', format: 'uuid' },
+}
+
+/** The headers that every answer carries. */
+function everywhere(format: ErrorFormat): Json {
+  const ownName = format === 'anthropic' && { 'request-id': REQUEST_ID }
+  return { 'x-request-id': REQUEST_ID, ...ownName }
 }
 
 const RETRY_AFTER: AnswerHeaders = {
@@ -37,22 +40,22 @@ const FORMAT_HEADERS: Partial<Record<ErrorFormat, Readonly<Record<number, Answer
 }
 
 /** The described headers of an answer with 200. */
-export function answerHeaders({ answerHeaders: own = {} }: Operation): Json {
-  return described(own)
+export function answerHeaders(format: ErrorFormat, { answerHeaders: own = {} }: Operation): Json {
+  return described(format, own)
 }
 
 /** The described headers of an error. */
 export function errorHeaders(status: number, format: ErrorFormat, operation: Operation): Json {
   const isLimit = status === 429 && operation.answerHeaders !== undefined
-  return described({
+  return described(format, {
     ...(FORMAT_HEADERS[format]?.[status] ?? ERROR_HEADERS[status]),
     ...(isLimit && LIMIT_ANSWER_HEADERS),
   })
 }
 
-function described(headers: AnswerHeaders): Json {
+function described(format: ErrorFormat, headers: AnswerHeaders): Json {
   const texts = Object.entries(headers).map(
     ([name, description]) => [name, { description, schema: { type: 'string' } }] as const,
   )
-  return { ...REQUEST_ID, ...Object.fromEntries(texts) }
+  return { ...everywhere(format), ...Object.fromEntries(texts) }
 }

@@ -102,7 +102,7 @@ export function openapiDocument(endpoints: readonly DescribedEndpoint[], name: s
 }
 
 function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<string, Json>): Json {
-  const { operation, audience } = endpoint
+  const { operation, audience, errors: format = 'openai' } = endpoint
   const parameters = [...pathParameters(path, operation), ...otherParameters(operation)]
   const { body } = operation
   return {
@@ -122,7 +122,7 @@ function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<str
     responses: {
       '200': {
         description: 'OK',
-        headers: answerHeaders(operation),
+        headers: answerHeaders(format, operation),
         content: Object.fromEntries(
           Object.entries(operation.answer).map(([type, content]) => [
             type,
