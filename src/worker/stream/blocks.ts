@@ -1,6 +1,6 @@
 import type { Delta } from './delta.ts'
 import type { Logprobs } from './logprobs.ts'
-import type { ToolFragment } from './tool-calls.ts'
+import { NO_ARGUMENTS, type ToolFragment } from './tool-calls.ts'
 
 /** The kind of a block, in formats whose answers consist of blocks. */
 export type BlockHead =
@@ -156,9 +156,6 @@ export class Blocks {
     this.#open = undefined
   }
 }
-
-/** The arguments of a call without arguments. */
-const NO_ARGUMENTS = '{}'
 
 function printed(block: TextBlock | ToolBlock): readonly Piece[] {
   if (block.kind !== 'tool' || block.pieces.length > 0) return block.pieces

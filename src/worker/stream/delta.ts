@@ -14,6 +14,15 @@ export interface Delta {
   readonly logprobs: Logprobs | null
 }
 
+/** For deltas that have little. */
+export const NOTHING: Delta = {
+  reasoning: undefined,
+  content: undefined,
+  refusal: undefined,
+  toolCalls: [],
+  logprobs: null,
+}
+
 /** A delta with nothing but text. */
 export function textDelta(content: string): Delta {
   return { content, reasoning: undefined, refusal: undefined, toolCalls: [], logprobs: null }

@@ -71,7 +71,7 @@ function* readChoice(
   const message = optionalObject(choice['message'])
   if (message === undefined) throw new BrokenStream('malformed')
   const { content, reasoning, refusal } = readMessageText(message)
-  const { toolCalls, form } = readToolCalls(message, options.id)
+  const { toolCalls, form } = readToolCalls(message, options.id, finishReason)
   const stripped = reasoning !== undefined && !options.includeReasoning
   return {
     index: choiceIndex(choice, position),

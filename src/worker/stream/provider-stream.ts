@@ -3,7 +3,7 @@ import { JsonOutline } from '../json/outline.ts'
 import { runAtOnce } from '../json/steps.ts'
 import { BrokenStream } from './broken-stream.ts'
 import { choiceIndex } from './choice-index.ts'
-import type { Delta } from './delta.ts'
+import { NOTHING, type Delta } from './delta.ts'
 import { EventFramer, type ServerSentEvent, type TakeMemory } from './event-framer.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
@@ -198,7 +198,8 @@ export class ProviderStream {
     const reason = readFinishReason(choice['finish_reason'])
     const onlyText = this.#takeDelta(optionalObject(choice['delta']) ?? {}, choice['logprobs'])
     if (reason === undefined) return onlyText
-    this.#tools.end()
+    const toolCalls = this.#tools.end(reason)
+    if (toolCalls.length > 0) this.#sink.delta({ ...NOTHING, toolCalls })
     this.#finishReason = finishReasonOfCalls(reason, this.#tools.form)
     this.#stopSequence = readStopSequence(choice)
     this.#commit()

@@ -23,6 +23,9 @@ export interface ToolCall {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
+/** The arguments of a call without arguments: clients parse them as JSON, which an empty text is not. */
+export const NO_ARGUMENTS = '{}'
+
 /** Larger indexes are replaced: clients keep calls in arrays, and a huge index would mean a huge array. */
 const MAX_INDEX = 9_999
 
@@ -84,6 +87,8 @@ export class ToolFragments {
   readonly #taken = new Set<number>()
   #nextIndex = 0
   #latest: Slot | undefined
+  /** Calls of which no arguments have come. */
+  readonly #bare = new Set<Slot>()
   #remembered = 0
   #unnamed = 0
   /** In which form the calls of this stream come; what comes in the other one is a copy. */
@@ -109,10 +114,14 @@ export class ToolFragments {
 
   /**
    * To be called when no more fragments come.
+   * @param reason why: of an answer that was cut off, a call without arguments is none that a client should run
+   * @returns the arguments of calls that have come without any
    * @throws BrokenStream `malformed` when a call has no name, as in a whole answer
    */
-  end(): void {
+  end(reason: string): readonly ToolFragment[] {
     if (this.#unnamed > 0) throw new BrokenStream('malformed')
+    if (isCutOff(reason)) return []
+    return Array.from(this.#bare, ({ index }) => ({ index, function: { arguments: NO_ARGUMENTS } }))
   }
 
   /** In which form the calls of this stream come; undefined before the first. */
@@ -138,6 +147,7 @@ export class ToolFragments {
       known.name += name
     }
     if (!newName && text === '') return undefined
+    if (text !== '') this.#bare.delete(known)
     return { index: known.index, function: { ...(newName && { name }), arguments: text } }
   }
 
@@ -153,6 +163,7 @@ export class ToolFragments {
     slot.name = name
     slot.held = undefined
     this.#unnamed -= 1
+    if (held === '') this.#bare.add(slot)
     const { index, providerId } = slot
     const id = providerId ?? generatedId(this.#responseId, index)
     return { index, id, type: 'function', function: { name, arguments: held } }
@@ -200,19 +211,24 @@ export interface MessageCalls {
 
 /**
  * Reads the calls of a whole message.
+ * @param reason why the answer ended, as for a stream
  * @throws BrokenStream `malformed` when a call has no name, because no client could run it
  */
-export function readToolCalls(message: JsonObject, responseId: string): MessageCalls {
+export function readToolCalls(
+  message: JsonObject,
+  responseId: string,
+  reason: string,
+): MessageCalls {
   const { form, calls } = givenCalls(message)
   const isSingle = form === 'single'
   const toolCalls = calls.flatMap((call, index): ToolCall[] => {
     const called = optionalObject(call['function']) ?? {}
     const name = optionalString(called['name']) ?? ''
-    const text = argumentsText(called['arguments'])
+    const text = argumentsText(called['arguments']) || (isCutOff(reason) ? '' : NO_ARGUMENTS)
     if (isSingle && isUnset(call)) return []
     if (name === '') throw new BrokenStream('malformed')
     const id = optionalString(call['id']) || generatedId(responseId, index)
-    return [{ id, type: 'function', function: { name, arguments: text ?? '{}' } }]
+    return [{ id, type: 'function', function: { name, arguments: text } }]
   })
   return { toolCalls, form: toolCalls.length > 0 ? form : undefined }
 }
@@ -220,6 +236,11 @@ export function readToolCalls(message: JsonObject, responseId: string): MessageC
 /** Arguments as JSON text: a string is kept, an object that a server did not serialise is serialised. */
 function argumentsText(value: unknown): string | undefined {
   return isJsonObject(value) ? printJson(value) : optionalString(value)
+}
+
+/** Whether an answer ended before its model was done. */
+function isCutOff(reason: string): boolean {
+  return reason === 'length' || reason === 'max_tokens' || reason === 'content_filter'
 }
 
 function isIndex(value: unknown): value is number {

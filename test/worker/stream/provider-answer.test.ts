@@ -178,12 +178,17 @@ describe('members of an answer', () => {
     })
   })
 
-  test('a call without arguments has an empty object of them', () => {
-    const call = { id: 'c', function: { name: 'f', arguments: null } }
-    expect(messageOf(answer({ tool_calls: [call] }))).toMatchObject({
-      tool_calls: [{ function: { arguments: '{}' } }],
-    })
-  })
+  test.each([null, '', undefined])(
+    'a call without arguments has an empty object of them: %j',
+    (args) => {
+      const call = { id: 'c', function: { name: 'f', arguments: args } }
+      expect(messageOf(answer({ tool_calls: [call] }))).toMatchObject({
+        tool_calls: [{ function: { arguments: '{}' } }],
+      })
+      const cutOff = answer({ tool_calls: [call] }, { finish_reason: 'length' })
+      expect(messageOf(cutOff)).toMatchObject({ tool_calls: [{ function: { arguments: '' } }] })
+    },
+  )
 
   describe('a call in the form that preceded tool calls', () => {
     const called = { name: 'f', arguments: '{"a":1}' }

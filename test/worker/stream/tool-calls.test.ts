@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import type { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import { DOORS, eventsOf } from '../../support/doors.ts'
 import { OPTIONS, chunksOf, createChatStream } from '../../support/golden-streams.ts'
 
 function event(choice: object): string {
@@ -104,4 +105,48 @@ describe('a tool call without a name', () => {
     expect([reason, stream.committed]).toEqual(['malformed', false])
     expect(reasonOf(() => started(TEXT, call, FINISH_CALLS))).toBe('malformed')
   })
+})
+
+describe('a tool call without arguments', () => {
+  const called = (args: string | null | undefined, index = 0) =>
+    event({
+      delta: { tool_calls: [{ index, id: `c${index}`, function: { name: 'f', arguments: args } }] },
+    })
+  const more = (args: string) =>
+    event({ delta: { tool_calls: [{ index: 0, function: { arguments: args } }] } })
+  const end = (reason: string) => event({ delta: {}, finish_reason: reason })
+
+  /** The arguments of each call, put together as clients do. */
+  function argumentsIn(...events: readonly string[]): string[] {
+    const stream = createChatStream(OPTIONS)
+    const text = events.map((one) => push(stream, one)).join('')
+    const { calls = [] } = DOORS['chat']?.readStream(eventsOf(text)) ?? {}
+    return calls.map((call) => call.arguments)
+  }
+
+  test.each([null, '', undefined])(
+    'gets an empty object of them with the finish reason, because clients parse them as JSON: %j',
+    (args) => {
+      expect(argumentsIn(called(args), called('{"a":1}', 1), end('tool_calls'))).toEqual([
+        '{}',
+        '{"a":1}',
+      ])
+      expect(argumentsIn(called(args), end('stop'))).toEqual(['{}'])
+      expect(argumentsIn(called(args), more('{"a":'), more('1}'), end('stop'))).toEqual(['{"a":1}'])
+    },
+  )
+
+  test('in the older form, too, and one whose arguments came before its name has those', () => {
+    const older = event({ delta: { function_call: { name: 'f' } } })
+    expect(argumentsIn(older, end('function_call'))).toEqual(['{}'])
+    const named = event({ delta: { tool_calls: [{ index: 0, function: { name: 'f' } }] } })
+    expect(argumentsIn(more('{"a":1}'), named, end('stop'))).toEqual(['{"a":1}'])
+  })
+
+  test.each(['length', 'max_tokens', 'content_filter'])(
+    'gets none where the answer was cut off (%s): it may be that they were to come',
+    (reason) => {
+      expect(argumentsIn(called(''), end(reason))).toEqual([''])
+    },
+  )
 })
