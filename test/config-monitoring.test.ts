@@ -28,6 +28,7 @@ const rules = z
           z.object({
             alert: z.string(),
             expr: z.string(),
+            for: z.string().optional(),
             labels: z.object({ severity: z.enum(['critical', 'warning', 'info']) }),
             annotations: z.object({ summary: z.string().min(10) }),
           }),
@@ -102,4 +103,33 @@ test('every metric in the operator’s table of alarms has an alert rule', () =>
   )
   expect(named.size).toBeGreaterThan(10)
   expect([...named].filter((name) => !alarmed.has(name))).toEqual([])
+})
+
+test('an alarm that one count is enough for is raised by the first count of a series, too', () => {
+  // `increase` is the growth of a series that was there before; one that has just appeared has none.
+  const ofAnyGrowth = rules.filter(({ expr, for: time = '0m' }) => {
+    return /increase\([^)]*\)\) > 0/.test(expr) && Number.parseInt(time, 10) < 15
+  })
+  expect(ofAnyGrowth.map(({ alert }) => alert)).toEqual([
+    'LinkFaults',
+    'StorageFaults',
+    'SettlementFaults',
+    'SettlementQuarantined',
+    'KeptAnswerUnreadable',
+    'InternalErrors',
+  ])
+  for (const { expr } of ofAnyGrowth) {
+    const [, selector = '', window = ''] = /increase\((\S+)\[(\w+)\]\)/.exec(expr) ?? []
+    expect(expr).toBe(
+      `sum by (instance) (increase(${selector}[${window}])) > 0 or ` +
+        `sum by (instance) (${selector} unless ${selector} offset ${window}) > 0`,
+    )
+  }
+})
+
+test('the alarm that nothing reaches a provider is raised also where no token was ever counted', () => {
+  const { expr } = rules.find(({ alert }) => alert === 'NothingReachesProviders') ?? { expr: '' }
+  expect(expr).toMatch(
+    / > 0\.1 unless sum by \(instance\) \(rate\(cmr_tokens_total\[10m\]\)\) > 0$/,
+  )
 })
