@@ -16,3 +16,9 @@ test('the sample unit writes no core files and no memory to swap, and the page s
   expect(unit).toEqual(expect.arrayContaining(['LimitCORE=0', 'MemorySwapMax=0']))
   expect(text('docs/operations.md')).toContain('swapoff --all')
 })
+
+test('the sample unit names the capabilities that reports and an ACME authority take of an account other than root', () => {
+  const unit = text('config/confidential-model-router.service')
+  expect(unit).toMatch(/^User=router$/m)
+  expect(unit).toMatch(/^#AmbientCapabilities=CAP_DAC_OVERRIDE CAP_NET_BIND_SERVICE$/m)
+})
