@@ -14,7 +14,7 @@ import { workerNames } from '../host/stack/worker-name.ts'
 import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../host/stack/ledger-dir.ts'
-import { openStateDir } from '../host/stack/state-dir.ts'
+import { isInUse, openStateDir } from '../host/stack/state-dir.ts'
 import type { HeldSignals } from './held-signals.ts'
 import type { Subcommand } from './subcommand.ts'
 
@@ -102,6 +102,11 @@ const NEW_KEY_TIMEOUT_MS = 10_000
 async function printCsr(options: { stateDir: string; newKey?: boolean }): Promise<void> {
   const file = join(options.stateDir, CSR_FILE)
   const { pid } = readServingFile(options.stateDir)
+  if (!isInUse(options.stateDir)) {
+    throw new StartError(
+      `no router is serving here: one that was killed left ${SERVING_FILE} behind`,
+    )
+  }
   const before = textOf(file)
   if (options.newKey === true) {
     process.kill(pid, 'SIGUSR2')

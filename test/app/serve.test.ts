@@ -1,10 +1,20 @@
-import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createHash, X509Certificate } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readServingFile, SERVING_FILE } from '../../src/host/serve/serving-file.ts'
 import { EMBEDDED_LEDGERS } from '../../src/host/stack/ledger-dir.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { envelopeSchema } from '../../src/protocol/envelope.ts'
 import { errorOf } from '../support/answers.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
@@ -20,6 +30,8 @@ import {
 import { until } from '../support/stack.ts'
 import { startLoad } from '../support/steady-load.ts'
 import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
+
+const PROGRAM = join(PROJECT_DIR, 'src/cli/main.ts')
 
 let provider: PacedProvider
 
@@ -305,6 +317,22 @@ describe('a serving router', () => {
     expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
     expect(await router.ended).toBe(0)
     rmSync(secret)
+  })
+})
+
+describe('the request for a certificate', () => {
+  test('is refused where a router that was killed left its file behind, and nothing is sent to whoever has its number now', async () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'cmr-killed-'))
+    const stranger = spawn('sleep', ['60'], { stdio: 'ignore' })
+    const serving = { http_url: 'http://127.0.0.1:1', https_port: 1, simulated: true, root_key: '' }
+    const left = { ...serving, pid: stranger.pid, parts: {} }
+    writeFileSync(join(stateDir, SERVING_FILE), JSON.stringify(left))
+    const args = ['serve', 'csr', '--new-key', '--state-dir', stateDir]
+    const { status, stderr } = spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8' })
+    const refusal = `error: no router is serving here: one that was killed left ${SERVING_FILE} behind`
+    expect([status, stderr.trim(), stranger.signalCode]).toEqual([1, refusal, null])
+    stranger.kill()
+    rmSync(stateDir, { recursive: true })
   })
 })
 

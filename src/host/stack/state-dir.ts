@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -12,6 +13,9 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { stateDirMode } from './accounts.ts'
 import { StartError } from './start-error.ts'
+
+/** The file in it that is locked. */
+const LOCK = 'lock'
 
 /** A state directory that this process uses exclusively until it ends. */
 export interface StateDir {
@@ -79,16 +83,36 @@ function createDirectory(path: string): void {
 
 function lock(path: string): void {
   try {
-    const database = new DatabaseSync(join(path, 'lock'))
-    chmodSync(join(path, 'lock'), 0o600)
+    const database = new DatabaseSync(join(path, LOCK))
+    chmodSync(join(path, LOCK), 0o600)
     database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     process.once('exit', () => database.close())
   } catch (error) {
-    if (!(error instanceof Error) || !error.message.includes('locked')) throw error
+    if (!isLocked(error)) throw error
     throw new StartError(
       `${path} is in use by another router: stop it, or name another state directory`,
     )
   }
+}
+
+/** Whether a program that is running has the directory. What one left behind that was killed names processes that are gone. */
+export function isInUse(path: string): boolean {
+  const file = join(path, LOCK)
+  if (!existsSync(file)) return false
+  const database = new DatabaseSync(file)
+  try {
+    database.exec('BEGIN EXCLUSIVE')
+    return false
+  } catch (error) {
+    if (isLocked(error)) return true
+    throw error
+  } finally {
+    database.close()
+  }
+}
+
+function isLocked(error: unknown): error is Error {
+  return error instanceof Error && error.message.includes('locked')
 }
 
 function readIfThere(path: string): string | undefined {
