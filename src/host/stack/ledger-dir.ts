@@ -52,7 +52,13 @@ export function ledgerDir(state: Pick<StateDir, 'directory'>, engine: StorageEng
   }
   const mark = join(dirname(directory), LEDGER_MARK)
   const file = join(directory, EMBEDDED_LEDGERS[engine])
-  if (existsSync(mark) && isMissing(file)) {
+  const found = lookFor(file)
+  if (existsSync(mark) && found === 'hidden') {
+    throw new StartError(
+      `${file}, the ledger, cannot be looked at: have the files below ${directory} belong to the account of the router`,
+    )
+  }
+  if (existsSync(mark) && found === 'missing') {
     throw new StartError(
       `${file}, the ledger, is missing, and a router has served from it: put it back, or restore a backup; ` +
         `to begin with an empty ledger, remove ${mark}`,
@@ -69,7 +75,7 @@ export function markLedger(
   if (!isEmbedded(engine)) return
   const file = join(state.directory('storage'), EMBEDDED_LEDGERS[engine])
   // In a guest only the account of the workers sees it, and the state directory ends with the machine.
-  if (!isMissing(file)) state.write(LEDGER_MARK, MARK_TEXT)
+  if (lookFor(file) === 'there') state.write(LEDGER_MARK, MARK_TEXT)
 }
 
 /** @throws StartError when the file of this engine is damaged */
@@ -78,7 +84,12 @@ export function refuseDamage(state: Pick<StateDir, 'directory'>, engine: Storage
   refuseDamagedLedger(join(ledgerDir(state, engine), EMBEDDED_LEDGERS[engine]))
 }
 
-/** SQLite begins anew in an empty file, too. */
-function isMissing(file: string): boolean {
-  return !existsSync(file) || statSync(file).size === 0
+/** SQLite begins anew in an empty file, too. `hidden`: whether there is one cannot be seen. */
+function lookFor(file: string): 'there' | 'missing' | 'hidden' {
+  try {
+    const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
+    return size > 0 ? 'there' : 'missing'
+  } catch {
+    return 'hidden'
+  }
 }

@@ -22,7 +22,10 @@ export interface StateDir {
   readonly path: string
   /** An absolute path inside it. */
   file(name: string): string
-  /** A directory inside it, created if necessary. */
+  /**
+   * A directory inside it, created if necessary.
+   * @throws StartError when it cannot be created
+   */
   directory(name: string): string
   read(name: string): string | undefined
   /** Replaces a file atomically, readable by the owner only. */
@@ -50,7 +53,14 @@ export function openStateDir(path: string): StateDir {
     path,
     file,
     directory: (name) => {
-      mkdirSync(file(name), { recursive: true, mode: 0o700 })
+      try {
+        mkdirSync(file(name), { recursive: true, mode: 0o700 })
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : 'unknown error'
+        throw new StartError(`${path} cannot be used as a state directory: ${reason}`, {
+          cause: error,
+        })
+      }
       return file(name)
     },
     read: (name) => readIfThere(file(name)),

@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -79,6 +87,19 @@ describe('the directory of the ledger', () => {
         expect(ledgerDir(state(), 'postgres')).toBe(join(path, 'storage'))
       },
     )
+
+    it('is not called missing where it cannot be looked at, as in a directory of another account', () => {
+      make('rows')
+      markLedger(state(), engine)
+      rmSync(file())
+      symlinkSync(file(), file())
+      expect(() => ledgerDir(state(), engine)).toThrow(StartError)
+      expect(() => ledgerDir(state(), engine)).toThrow(
+        `${file()}, the ledger, cannot be looked at: have the files below ${join(path, 'storage')} belong to the account of the router`,
+      )
+      rmSync(join(path, LEDGER_MARK))
+      expect(ledgerDir(state(), engine)).toBe(join(path, 'storage'))
+    })
 
     it('begins anew where a first start did not get as far as to serve, and once the mark is removed', () => {
       make('')

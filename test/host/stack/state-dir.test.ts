@@ -3,6 +3,8 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { StartError } from '../../../src/host/stack/start-error.ts'
+import { openStateDir } from '../../../src/host/stack/state-dir.ts'
 
 const MODULE = new URL('../../../src/host/stack/state-dir.ts', import.meta.url).href
 const directory = mkdtempSync(join(tmpdir(), 'cmr-state-dir-'))
@@ -46,6 +48,16 @@ describe('openStateDir', () => {
     expect(open(join(path, 'lock'))).toBe(`opened ${join(path, 'lock')}`)
     expect(open(path)).toBe(
       `StartError ${path} cannot be used as a state directory: unable to open database file`,
+    )
+  })
+
+  test('says in a sentence that a directory inside it cannot be created', () => {
+    const path = join(directory, 'with-a-file')
+    const state = openStateDir(path)
+    writeFileSync(join(path, 'log'), '')
+    expect(() => state.directory('log')).toThrow(StartError)
+    expect(() => state.directory('log')).toThrow(
+      `${path} cannot be used as a state directory: EEXIST: file already exists, mkdir '${join(path, 'log')}'`,
     )
   })
 })
