@@ -40,6 +40,7 @@ const RULES: readonly Rule[] = [
   autoSelectorsResolve,
   allowancesNameProviders,
   originsAreOrigins,
+  domainsAreNames,
   forwardedMembersAreFree,
   ({ service }) => webhookProblems(service.webhooks, service.mode),
   ({ service }) => telemetryProblems(service.telemetry),
@@ -188,6 +189,21 @@ function originsAreOrigins({ service }: RouterConfig): ConfigProblem[] {
           },
         ],
   )
+}
+
+/** As DNS has them, other scripts in their encoded form; the last label of a name is never a number. */
+const DOMAIN =
+  /^(\*\.)?(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?!\d+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i
+
+/** Anything else ends up in certificates that no client accepts, or that no authority issues. */
+function domainsAreNames({ service: { tls } }: RouterConfig): ConfigProblem[] {
+  return (tls?.domains ?? []).flatMap((domain, index) => {
+    const path = formatPath(['service', 'tls', 'domains', index])
+    const match = DOMAIN.exec(domain)
+    if (match === null) return [{ path, reason: 'must be a domain name such as "router.example"' }]
+    if (match[1] === undefined || tls?.acme_directory === undefined) return []
+    return [{ path, reason: 'is a wildcard, which no authority certifies by HTTP-01' }]
+  })
 }
 
 /** Members that the router sets itself, or a salt that separates customers, must not be set by callers. */

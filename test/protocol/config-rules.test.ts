@@ -238,6 +238,35 @@ const CASES: readonly (readonly [string, Json, string, string])[] = [
     'routes[0].forward[0]',
     '"salt" is set by the router itself',
   ],
+  ...[
+    '203.0.113.7',
+    '2001:db8::1',
+    'https://router.example',
+    'router.example:8443',
+    'router.example.',
+    'münchen.example',
+    'a,OU=b',
+    'a.*.example',
+    '-a.example',
+    `${'a'.repeat(64)}.example`,
+    '',
+  ].map((domain): (typeof CASES)[number] => [
+    `"${domain.slice(-24)}" as a domain`,
+    config({ service: { name: 'r', tls: { domains: ['router.example', domain] } } }),
+    'service.tls.domains[1]',
+    'must be a domain name such as "router.example"',
+  ]),
+  [
+    'a wildcard that an authority is to certify by HTTP-01',
+    config({
+      service: {
+        name: 'r',
+        tls: { domains: ['*.example'], acme_directory: 'https://ca.example/' },
+      },
+    }),
+    'service.tls.domains[0]',
+    'is a wildcard, which no authority certifies by HTTP-01',
+  ],
   [
     'an origin with a path',
     config({ service: { name: 'r', cors_origins: ['https://a.example/'] } }),
@@ -250,6 +279,16 @@ describe('checkConfig', () => {
   it('accepts the smallest configuration and fills in the defaults', () => {
     const check = checkConfig(config())
     expect(check).toMatchObject({ ok: true, config: { service: { mode: 'production' } } })
+  })
+
+  it('accepts domains as certificates have them, wildcards of a chain that is handed in among them', () => {
+    const domains = [
+      'router.example',
+      'Router-2.xn--mnchen-3ya.example',
+      'localhost',
+      '*.a.example',
+    ]
+    expect(problems(config({ service: { name: 'r', tls: { domains } } }))).toEqual([])
   })
 
   it('accepts every selector form among the approved ones', () => {
