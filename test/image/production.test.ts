@@ -153,7 +153,7 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
   it('serves after the command has unsealed it, over an attested provider, with receipts that verify', async () => {
     expect(await unseal(world, guest)).toEqual({
       status: 0,
-      line: 'UNSEALED: the router proved itself and has its secrets',
+      line: 'UNSEALED ON A SIMULATED PLATFORM, which proves nothing about any machine: the router proved itself and has its secrets',
     })
     await untilSaid(guest, 'serving')
     const customer = await callGuest(guest, 'POST', '/admin/customers', ADMIN_TOKEN, {

@@ -266,7 +266,7 @@ describe('a sealed router', () => {
     writeFileSync(world.at('next.json'), JSON.stringify(next), { mode: 0o600 })
     expect(await unseal(addressOf(router), { '--secrets': world.at('next.json') })).toEqual({
       status: 0,
-      line: 'UNSEALED: the router proved itself and has its secrets',
+      line: 'UNSEALED ON A SIMULATED PLATFORM, which proves nothing about any machine: the router proved itself and has its secrets',
     })
     await until(async () => {
       await chat(router, key)
