@@ -7,8 +7,9 @@ import { inRange, type RowRange } from './row-range.ts'
 /** Totals of usage and cost. */
 export interface Sums {
   requests: number
-  promptTokens: number
-  completionTokens: number
+  /** Beyond 2^53, too: a row may have that many. */
+  promptTokens: bigint
+  completionTokens: bigint
   audioSeconds: number
   costNano: bigint
 }
@@ -26,7 +27,7 @@ export interface Total {
 export const DAY_MS = 86_400_000
 
 export function nothing(): Sums {
-  return { requests: 0, promptTokens: 0, completionTokens: 0, audioSeconds: 0, costNano: 0n }
+  return { requests: 0, promptTokens: 0n, completionTokens: 0n, audioSeconds: 0, costNano: 0n }
 }
 
 export function addSums(to: Sums, sums: Sums): void {
@@ -88,8 +89,8 @@ export function readTotal(row: Row): Total {
     provider: textOf(row, 'provider'),
     sums: {
       requests: numberOf(row, 'requests'),
-      promptTokens: numberOf(row, 'prompt_tokens'),
-      completionTokens: numberOf(row, 'completion_tokens'),
+      promptTokens: bigintOf(row, 'prompt_tokens'),
+      completionTokens: bigintOf(row, 'completion_tokens'),
       audioSeconds: optionalNumberOf(row, 'audio_seconds') ?? 0,
       costNano: bigintOf(row, 'cost_nano'),
     },
@@ -103,16 +104,22 @@ type StoredTotal = readonly [
   keyPrefix: string,
   provider: string,
   requests: number,
-  promptTokens: number,
-  completionTokens: number,
+  promptTokens: number | string,
+  completionTokens: number | string,
   audioSeconds: number,
   costNano: string,
 ]
 
+/** A number, as in earlier releases, wherever a double holds it exactly. */
+function storedCount(count: bigint): number | string {
+  return count <= Number.MAX_SAFE_INTEGER ? Number(count) : count.toString()
+}
+
 export function totalsText(totals: readonly Total[]): string {
   const stored = totals.map(({ day, model, keyPrefix, provider, sums }): StoredTotal => {
     const { requests, promptTokens, completionTokens, audioSeconds, costNano } = sums
-    const counts = [requests, promptTokens, completionTokens, audioSeconds] as const
+    const tokens = [storedCount(promptTokens), storedCount(completionTokens)] as const
+    const counts = [requests, ...tokens, audioSeconds] as const
     return [day, model, keyPrefix, provider, ...counts, costNano.toString()]
   })
   return JSON.stringify(stored)
@@ -125,7 +132,7 @@ export function totalsIn(text: string): readonly Total[] {
   const stored = JSON.parse(text) as readonly StoredTotal[]
   return stored.map(
     ([day, model, keyPrefix, provider, requests, prompt, completion, audio, cost]) => {
-      const tokens = { promptTokens: prompt, completionTokens: completion }
+      const tokens = { promptTokens: BigInt(prompt), completionTokens: BigInt(completion) }
       const sums = { requests, ...tokens, audioSeconds: audio, costNano: BigInt(cost) }
       return { day, model, keyPrefix, provider, sums }
     },

@@ -259,8 +259,8 @@ export function describeErasure(instances: Instances) {
       ])
       expect(days.total).toMatchObject({
         requests: 3,
-        promptTokens: 30,
-        completionTokens: 15,
+        promptTokens: 30n,
+        completionTokens: 15n,
         costNano: 3n * (5n + 2n ** 50n),
       })
       const all = await by(['day', 'model', 'key', 'provider'])
@@ -308,8 +308,8 @@ export function describeErasure(instances: Instances) {
       }
       const sumOf = (requests: number) => ({
         requests,
-        promptTokens: requests * 10,
-        completionTokens: requests * 5,
+        promptTokens: BigInt(requests * 10),
+        completionTokens: BigInt(requests * 5),
         audioSeconds: requests / 2,
         costNano: BigInt(requests) * (2n ** 50n + 1n),
       })

@@ -4,6 +4,7 @@ import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database, Row } from '../../../src/worker/storage/database.ts'
 import type { BlockPlan } from '../../../src/worker/usage/blocks.ts'
 import { usageLedgerOf } from '../../../src/worker/usage/ledger.ts'
+import { readUsagePage } from '../../../src/worker/usage/page.ts'
 import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { summarize } from '../../../src/worker/usage/summary.ts'
 import { addCustomer, NOW } from '../../support/ledger.ts'
@@ -49,6 +50,21 @@ describe('the totals of blocks', () => {
     expect(total.requests).toBe(200)
     // Of ten totals each: the newest blocks with fewer than 25 before them.
     expect(parts).toEqual([3, 3, 3, 3, 3, 3, 2])
+  })
+
+  test('are exact beyond what a double holds, where false counts of a provider were billed', async () => {
+    const { db, kept } = await ledgerWith({ rows: 30, keys: 1 })
+    const most = Number.MAX_SAFE_INTEGER
+    db.connection.exec(`UPDATE usage SET prompt_tokens = ${most}, completion_tokens = ${most}`)
+    const exact = 30n * BigInt(most)
+    for (const search of ['', '?start=2026-01-01T00:00:00Z', '?model=a/x']) {
+      const query = readUsageQuery(new URL(`http://router/${search}`).searchParams)
+      const { total } = await summarize(usageLedgerOf(db), 'acme', query, ['model'], TENS)
+      expect([total.promptTokens, total.completionTokens]).toEqual([exact, exact])
+      const { total: rows } = await readUsagePage(usageLedgerOf(db), 'acme', query, TENS)
+      expect(rows).toBe(30)
+    }
+    expect(kept()).toHaveLength(3)
   })
 
   test('are not kept where a block has too many for one row of an engine', async () => {

@@ -166,7 +166,7 @@ describe('a page of the ledger', () => {
       const { groups, total } = await summarize(ledger, 'acme', query, ['model'], divided)
       expect([total.requests, total.promptTokens, total.costNano]).toEqual([
         ids.length,
-        ids.length,
+        BigInt(ids.length),
         BigInt(5 * ids.length),
       ])
       const counts = Object.groupBy(expected, ({ model }) => model)
