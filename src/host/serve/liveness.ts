@@ -17,7 +17,7 @@ export interface LivenessDeps {
 const HEALTHY = 'ok'
 
 /**
- * Checks every process at a fixed interval, prints changes of its health, and kills one that no longer answers: a
+ * Checks every process that is there at a fixed interval, prints changes of its health, and kills one that no longer answers: a
  * frozen process keeps its sockets, so nothing else would notice.
  * @returns a function that stops the checks
  */
@@ -46,7 +46,16 @@ export function watchLiveness(watched: () => readonly Watched[], deps: LivenessD
     }
   }
 
-  const timer = setInterval(() => void Promise.all(watched().map(probeOne)), deps.everyMs)
+  const round = () => {
+    const here = watched()
+    // What is said of one that is gone must not count against the next of its name.
+    for (const name of missed.keys()) {
+      if (!here.some((one) => one.name === name)) missed.delete(name)
+    }
+    return Promise.all(here.map(probeOne))
+  }
+
+  const timer = setInterval(() => void round(), deps.everyMs)
   timer.unref()
   return () => clearInterval(timer)
 }

@@ -8,6 +8,7 @@ const RESPONSE_TIMEOUT_MS = 4_000
 
 /** The health checks of each part. */
 export interface Probes {
+  /** Those that are up. */
   watched(): readonly Watched[]
   close(): void
 }
@@ -25,9 +26,11 @@ export interface ProbedLinks {
   readonly ledgerLink: () => LinkEnd | undefined
 }
 
+type Probed = Pick<Supervisor, 'probes' | 'isUp' | 'killWorker' | 'killEnclave' | 'killLedger'>
+
 /** Workers are probed on a socket of their own, the daemon's threads and the ledger process over their links. */
 export function probesOf(
-  supervisor: Supervisor,
+  supervisor: Probed,
   { daemonLink, carriers, ledgerLink }: ProbedLinks,
 ): Probes {
   const bindings = new Map<string, LinkBinding<{ status: number }>>()
@@ -51,22 +54,24 @@ export function probesOf(
 
   return {
     watched: () => {
-      const workers = [...supervisor.probes].map(([name, probe]) => ({
+      const up = [...supervisor.probes].filter(([name]) => supervisor.isUp(name))
+      const workers = up.map(([name, probe]) => ({
         name,
         probe: () => probeWorker(probe),
         kill: () => supervisor.killWorker(name),
       }))
+      const daemon = supervisor.isUp('enclave') ? daemonLink() : undefined
+      const threads = daemon === undefined ? [] : carriers.links()
+      const ledger = supervisor.isUp('ledger') ? ledgerLink() : undefined
       return [
         ...workers,
-        ...watchedLink('enclave', daemonLink(), LINK_PATHS.state, () => supervisor.killEnclave()),
-        ...carriers
-          .links()
-          .flatMap((link, index) =>
-            watchedLink(`carrier-${index + 1}`, link, LINK_PATHS.state, () =>
-              carriers.end(link.port),
-            ),
+        ...watchedLink('enclave', daemon, LINK_PATHS.state, () => supervisor.killEnclave()),
+        ...threads.flatMap((link, index) =>
+          watchedLink(`carrier-${index + 1}`, link, LINK_PATHS.state, () =>
+            carriers.end(link.port),
           ),
-        ...watchedLink('ledger', ledgerLink(), LEDGER_PATHS.health, () => supervisor.killLedger()),
+        ),
+        ...watchedLink('ledger', ledger, LEDGER_PATHS.health, () => supervisor.killLedger()),
       ]
     },
     close: () => {

@@ -29,6 +29,8 @@ export interface ProcessRestarter {
    * it may have read what was in force before; one that is yet to be restarted is left alone.
    */
   replace(graceMs: number, together: boolean): Promise<void>
+  /** Whether the process has come up, and is neither gone nor on its way out. */
+  isUp(): boolean
   /** Kills a process that no longer works; it is restarted. */
   kill(): void
   /** Stops it permanently. */
@@ -116,6 +118,7 @@ export function createProcessRestarter<Ready>(
       if (!together) await gone
       if (!stopped) await restart()
     },
+    isUp: () => current !== undefined,
     kill: () => void current?.process.kill('SIGKILL'),
     stop: async (graceMs) => {
       stopped = true

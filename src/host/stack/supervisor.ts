@@ -108,6 +108,13 @@ export class Supervisor {
     }
   }
 
+  /** Whether a part has come up, and is neither gone nor being replaced: only then it has to answer. */
+  isUp(name: PartName): boolean {
+    const others = { standin: this.#standin, enclave: this.#enclave, ledger: this.#ledger }
+    const isOther = name === 'standin' || name === 'enclave' || name === 'ledger'
+    return (isOther ? others[name] : this.#workers.get(name))?.isUp() ?? false
+  }
+
   /** Kills a worker that no longer answers; it is restarted. */
   killWorker(name: WorkerName): void {
     this.#workers.get(name)?.kill()

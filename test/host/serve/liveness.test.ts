@@ -12,12 +12,13 @@ function watch() {
   const probe = vi.fn<() => Promise<string>>(async () => 'ok')
   const kill = vi.fn<() => void>()
   const told: string[] = []
-  const end = watchLiveness(() => [{ name: 'worker', probe, kill }], {
+  const here = { is: true }
+  const end = watchLiveness(() => (here.is ? [{ name: 'worker', probe, kill }] : []), {
     log: (text) => told.push(text.trim()),
     everyMs: 1_000,
     misses: 3,
   })
-  return { probe, kill, told, end }
+  return { probe, kill, told, end, here }
 }
 
 describe('the watch over a process', () => {
@@ -46,6 +47,17 @@ describe('the watch over a process', () => {
     await vi.advanceTimersByTimeAsync(2_000)
     expect(told).toEqual(['worker   is not healthy: status 503', 'worker   healthy again'])
     expect(kill).not.toHaveBeenCalled()
+  })
+
+  test('counts nothing against the next process of a name', async () => {
+    const { probe, kill, here } = watch()
+    probe.mockRejectedValue(new Error('no answer'))
+    await vi.advanceTimersByTimeAsync(2_000)
+    here.is = false
+    await vi.advanceTimersByTimeAsync(1_000)
+    here.is = true
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect([probe.mock.calls.length, kill.mock.calls]).toEqual([4, []])
   })
 
   test('ends', async () => {

@@ -82,6 +82,19 @@ describe('a restarter', () => {
     expect(events.gaveUp).not.toHaveBeenCalled()
   })
 
+  test('says whether its child is up', async () => {
+    const { start, killLast } = makeChildren()
+    const restarter = createProcessRestarter(start, Date.now, events)
+    expect(restarter.isUp()).toBe(false)
+    await restarter.start()
+    expect(restarter.isUp()).toBe(true)
+    killLast('exit status 1')
+    await wait(2_000)
+    expect(restarter.isUp()).toBe(false)
+    await wait(2_000)
+    expect(restarter.isUp()).toBe(true)
+  })
+
   test('brings nothing back once it is stopped', async () => {
     const { start, killLast } = makeChildren()
     const restarter = createProcessRestarter(start, Date.now, events)
