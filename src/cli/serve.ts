@@ -8,7 +8,7 @@ import { addServeOptions, type ServeOptions } from '../host/serve/options.ts'
 import { Server } from '../host/serve/server.ts'
 import { readServingFile, SERVING_FILE } from '../host/serve/serving-file.ts'
 import { openServeLog, printEvent, showPartLogs } from '../host/serve/serve-log.ts'
-import { allSecretNames, planStart, type Start } from '../host/serve/start-plan.ts'
+import { allSecretNames, planReload, planStart, type Start } from '../host/serve/start-plan.ts'
 import { withoutSecrets } from '../host/serve/secrets.ts'
 import { workerNames } from '../host/stack/worker-name.ts'
 import { checkRuntime } from '../host/stack/runtime-check.ts'
@@ -81,7 +81,7 @@ async function serve(options: ServeOptions, signals: Pick<HeldSignals, 'take'>):
   // First, so that a reload that was asked for already comes after the start of the daemon.
   const started = server.start().then(() => stopped)
   signals.take('SIGHUP', () => {
-    const reloaded = server.reload((given) => planStart(options, environment, given))
+    const reloaded = server.reload((given) => planReload(options, environment, given))
     reloaded.catch((error: unknown) => {
       log(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
     })

@@ -48,7 +48,7 @@ function ownSecrets({ service }: RouterConfig): string[] {
 }
 
 /**
- * Reads the configuration and the secrets, for a start or a reload.
+ * Reads the configuration and the secrets, for a start.
  * @param given the secrets of a document, for a router that was started sealed; before the first document it starts
  *   without
  * @param config the current configuration, where only the secrets are new: the file may have changed since
@@ -98,6 +98,23 @@ export function planStart(
     dataDiskKey: config.config.service.data_disk ? secrets.values[DATA_DISK_KEY] : undefined,
     providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
   }
+}
+
+/**
+ * The same for a reload. Of the secrets of a former document those count that the new configuration asks for: it was checked when it
+ * came, and a provider may have been removed since.
+ * @throws StartError when there is a reason not to serve with them; the message lists all reasons
+ */
+export function planReload(
+  options: ServeOptions,
+  environment: Environment,
+  given: Start['given'],
+): Start {
+  if (given === undefined) return planStart(options, environment)
+  const config = readRouterConfig(options.config)
+  const known = new Set([...ownSecrets(config.config), ...secretNames(config.config)])
+  const wanted = Object.entries(given).filter(([name]) => known.has(name))
+  return { ...planStart(options, environment, Object.fromEntries(wanted), config), given }
 }
 
 /** Refuses names that the configuration does not use: a misspelt name would leave the intended secret missing. */
