@@ -84,7 +84,7 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
   const format = textOptions.optional(mapped['text'])
   const effort = effortOf(mapped['reasoning'])
   const cap = maxTokens.optional(mapped['max_output_tokens'])
-  const logprobs = topLogprobs.optional(mapped['top_logprobs'])
+  const logprobs = topLogprobs.optional(mapped['top_logprobs']) ?? 0
   const chat = {
     model: mapped['model'],
     messages: input.messages,
@@ -94,9 +94,9 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
     ...(cap !== undefined && { max_tokens: cap }),
     ...(effort !== undefined && { reasoning: effort }),
     ...responseFormat(format?.format),
-    ...((logprobs !== undefined || included.includes(LOGPROBS)) && {
+    ...((logprobs > 0 || included.includes(LOGPROBS)) && {
       logprobs: true,
-      top_logprobs: logprobs ?? 0,
+      top_logprobs: logprobs,
     }),
   }
   return {

@@ -208,6 +208,8 @@ describe('members become members', () => {
     ],
     [{ tools: [f], tool_choice: { type: 'web_search' } }, { tools }],
     [{ top_logprobs: 2 }, { logprobs: true, top_logprobs: 2 }],
+    // The default of the format, which asks for none.
+    [{ top_logprobs: 0 }, {}],
     [{ include: ['message.output_text.logprobs'] }, { logprobs: true, top_logprobs: 0 }],
     [{ store: true, background: false, truncation: 'disabled', previous_response_id: null }, {}],
   ])('%j', (body, chat) => {
