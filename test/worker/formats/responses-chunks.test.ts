@@ -2,9 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { MessagesChunks } from '../../../src/worker/formats/messages-chunks.ts'
 import { ResponsesChunks } from '../../../src/worker/formats/responses-chunks.ts'
+import { runAtOnce } from '../../../src/worker/json/steps.ts'
+import { responsesFormat } from '../../../src/worker/responses/encoder.ts'
 import { AnswerChunks } from '../../../src/worker/stream/answer-chunks.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
 import type { ChunkWriter } from '../../../src/worker/stream/encoder.ts'
+import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
+import { eventsOf, writtenHere } from '../../support/doors.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON of our own, read by tests alone
@@ -203,5 +207,32 @@ describe('log probabilities that come without text', () => {
     ],
   ])('%s', (_, frames, items) => {
     expect(itemsOf(frames)).toEqual(items)
+  })
+})
+
+describe('a call of a custom tool', () => {
+  const tools = new Map([['sh', { kind: 'custom', name: 'sh', namespace: undefined } as const]])
+  const format = responsesFormat({ tools, encryptedContent: false, echo: {} })
+
+  it.each<[string, string | null, string]>([
+    ['whose input is an argument', '{"input":"ls"}', 'ls'],
+    ['without arguments has no input', '', ''],
+    ['with null in place of arguments has none', null, ''],
+    ['with an empty object has none', '{}', ''],
+    ['with other arguments has those', '{"cmd":"ls"}', '{"cmd":"ls"}'],
+    ['with text for arguments has that', 'ls', 'ls'],
+  ])('%s, whole and streamed', (_, args, input) => {
+    const call = { index: 0, id: 'c', type: 'function', function: { name: 'sh', arguments: args } }
+    const item = { type: 'custom_tool_call', status: 'completed', call_id: 'c', name: 'sh', input }
+    const end = { finish_reason: 'tool_calls' }
+    const chunks = [{ delta: { tool_calls: [call] } }, { delta: {}, ...end }]
+    const stream = chunks.map((one) => utf8(`data: ${JSON.stringify({ choices: [one] })}\n\n`))
+    const events = eventsOf(writtenHere(format, stream, OPTIONS))
+    expect(events.at(-1).response.output).toMatchObject([item])
+    const done = events.find(({ type }) => type === 'response.custom_tool_call_input.done')
+    expect(done).toMatchObject({ input })
+    const body = { choices: [{ message: { tool_calls: [call] }, ...end }] }
+    const answer = runAtOnce(readProviderAnswer(body, OPTIONS))
+    expect(format.wholeBody(answer, OPTIONS, undefined, {})).toMatchObject({ output: [item] })
   })
 })
