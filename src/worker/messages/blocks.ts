@@ -123,7 +123,8 @@ class MessageReader {
     const parts = placed(blocks, at).flatMap(([block, place]) =>
       onlyText(this.#part(block, place), place).flatMap(withoutBillingHeader),
     )
-    if (parts.length > 0) this.conversation.system(parts)
+    // An empty one would take the place of the message that some models' templates have where there is none.
+    if (parts.some(({ text }) => text !== '')) this.conversation.system(parts)
   }
 
   #user(blocks: Content, at: string): void {

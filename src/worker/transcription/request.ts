@@ -37,10 +37,13 @@ const MAX_TEMPERATURE = 2
 /** ISO 639 in two or three letters, and the subtags that BCP 47 allows after it. */
 const language = z.string().regex(/^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8})*$/)
 
-/** No digit can belong to two parts of the pattern: it would be tried in both for each of 64 KiB of them. */
+/**
+ * With an exponent where Python writes one (`1e-05`). No digit can belong to two parts of the pattern: it would be tried in both for
+ * each of 64 KiB of them.
+ */
 const temperature = z
   .string()
-  .regex(/^(?:[0-9]*\.)?[0-9]+$/)
+  .regex(/^(?:[0-9]*\.)?[0-9]+(?:[eE][-+]?[0-9]{1,3})?$/)
   .refine((text) => Number(text) <= MAX_TEMPERATURE)
 
 /** The form for the interface description; the checks below use the same fields. */

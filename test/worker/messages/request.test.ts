@@ -48,6 +48,18 @@ describe('messages become messages', () => {
     ])
   })
 
+  test('an empty system prompt is none', () => {
+    for (const system of ['', [{ type: 'text', text: '' }], []]) {
+      expect(chatOf({ system })['messages']).toEqual([user])
+    }
+    expect(messagesOf({ role: 'system', content: '' }, user)).toEqual([user])
+    expect(refusalOf({ messages: [{ role: 'system', content: '' }] })).toEqual([
+      'invalid_request_error',
+      'messages',
+      '"messages" must not be empty.',
+    ])
+  })
+
   test.each<[string, unknown]>([
     ['as a text', 'x-anthropic-billing-header: cch=1;\n\nBe brief.\nBe kind.'],
     ['with carriage returns', 'x-anthropic-billing-header: cch=1;\r\nBe brief.\nBe kind.'],

@@ -51,14 +51,14 @@ describe('a transcription request', () => {
     expect(parse(empty)).toEqual(parse())
   })
 
-  it.each(['0.20', '0', '2', '.5', '002.000'])(
+  it.each(['0.20', '0', '2', '.5', '002.000', '1e-05', '1E0', '0.1e+1'])(
     'keeps the temperature %s as it is written',
     (text) => {
       expect(parse({ temperature: text }).temperature).toBe(text)
     },
   )
 
-  it.each(['1.', '.', '-1', '1e0', '2.1', ' 1', '1.0.0', '\u0661'])(
+  it.each(['1.', '.', '-1', '1e', 'e0', '1e1', '1e999', '2.1', ' 1', '1.0.0', '\u0661'])(
     'is refused with the temperature %j',
     (text) => {
       const message = 'The field "temperature" must be a number from 0 to 2.'
