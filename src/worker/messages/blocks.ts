@@ -124,7 +124,7 @@ class MessageReader {
       onlyText(this.#part(block, place), place).flatMap(withoutBillingHeader),
     )
     // An empty one would take the place of the message that some models' templates have where there is none.
-    if (parts.some(({ text }) => text !== '')) this.conversation.system(parts)
+    if (parts.some((part) => part.text !== '')) this.conversation.system(parts)
   }
 
   #user(blocks: Content, at: string): void {
