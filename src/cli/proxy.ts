@@ -5,6 +5,7 @@ import { ClientError } from '../client/errors.ts'
 import { createClient, type Proof } from '../client/index.ts'
 import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
 import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
+import { ON_SIMULATED } from '../verify/headline.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
 import { readJson } from './verify/read-input.ts'
@@ -101,11 +102,7 @@ async function serve(options: ProxyOptions): Promise<void> {
 
 /** The key of the first host, behind what its platform proves where that is nothing. */
 function platformOf([first]: readonly Proof[]): string {
-  const where =
-    first?.simulated === true
-      ? ' ON A SIMULATED PLATFORM, which proves nothing about any machine'
-      : ''
-  return `${where}: ${first?.tlsSpkiSha256}`
+  return `${first?.simulated === true ? ON_SIMULATED : ''}: ${first?.tlsSpkiSha256}`
 }
 
 function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest): string {

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { readPrivateKey } from './release/files.ts'
 import { ReleaseError } from './release/release-error.ts'
+import { ON_SIMULATED } from '../verify/headline.ts'
 import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
 import { Broker } from './unseal/broker.ts'
 import { readHostsFile, type Host } from './unseal/hosts-file.ts'
@@ -101,10 +102,7 @@ function describe(outcome: UnsealOutcome): Outcome {
   if (outcome.kind === 'unsealed') {
     // A rehearsal must not pass for the proof of a machine.
     const simulated = checks.some(({ name }) => name === 'simulated_platform')
-    const where = simulated
-      ? ' ON A SIMULATED PLATFORM, which proves nothing about any machine'
-      : ''
-    const summary = `UNSEALED${where}: the router proved itself and has its secrets`
+    const summary = `UNSEALED${simulated ? ON_SIMULATED : ''}: the router proved itself and has its secrets`
     return { ok: true, summary, checks }
   }
   if (outcome.kind === 'unproven') {

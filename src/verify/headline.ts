@@ -12,10 +12,13 @@ export interface Statement {
   readonly caveats?: readonly string[]
 }
 
+/** Follows what is said to be proven, where a simulated platform was allowed. */
+export const ON_SIMULATED = ' ON A SIMULATED PLATFORM, which proves nothing about any machine'
+
 /** The first line of a verdict. */
 export function headline({ ok, checks }: Verdict, statement: Statement): string {
   const { proven, simulated = false, caveats = [] } = statement
-  const where = simulated ? ' ON A SIMULATED PLATFORM, which proves nothing about any machine' : ''
+  const where = simulated ? ON_SIMULATED : ''
   const failed = checks.filter((check) => !check.ok)
   if (!ok) {
     const names = failed.map(({ name }) => name).join(', ')

@@ -5,6 +5,7 @@ import type { StateDir } from '../stack/state-dir.ts'
 import { ChainRefused, checkChain, isFor, readChainFile, validityOf } from './chain.ts'
 import { makeCsr } from './csr.ts'
 import type { DaemonRpc } from './daemon-rpc.ts'
+import { writtenOrTold } from './written-or-told.ts'
 
 export interface CertificateDeps {
   readonly daemon: DaemonRpc
@@ -171,12 +172,12 @@ export class Certificates {
     const { domains } = this.#criteria
     if (domains === undefined) return
     const csr = await makeCsr(keyPem, domains)
-    try {
-      this.#deps.state.write(CSR_FILE, csr)
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      this.#deps.log(`  tls      ${CSR_FILE} stays as it was: ${reason}`)
-    }
+    const { state, log } = this.#deps
+    writtenOrTold(
+      CSR_FILE,
+      () => state.write(CSR_FILE, csr),
+      (text) => log(`  tls      ${text}`),
+    )
   }
 
   #renewAt(at: number): void {

@@ -20,6 +20,7 @@ import { warnings } from './report.ts'
 import type { ServeLog } from './serve-log.ts'
 import { dataDiskPlaces } from './options.ts'
 import { SERVING_FILE, writeServingFile } from './serving-file.ts'
+import { writtenOrTold } from './written-or-told.ts'
 import { tlsSettings, type Start } from './start-plan.ts'
 import { startWatchers } from './watchers.ts'
 
@@ -290,12 +291,8 @@ export class Server {
       pid: process.pid,
       parts: Object.fromEntries(this.#supervisor.pids),
     }
-    try {
-      writeServingFile(this.#plan.state, serving)
-    } catch (error) {
-      // A part that is up must not count as one that failed to start.
-      const reason = error instanceof Error ? error.message : String(error)
-      this.#plan.log(`  ${SERVING_FILE} stays as it was: ${reason}`)
-    }
+    const { state, log } = this.#plan
+    const write = () => writeServingFile(state, serving)
+    writtenOrTold(SERVING_FILE, write, (text) => log(`  ${text}`))
   }
 }

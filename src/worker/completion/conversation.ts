@@ -18,6 +18,18 @@ export type ContentPart =
       readonly file: { readonly file_data: string; readonly filename?: string }
     }
 
+/**
+ * A part of a message that is not the user's.
+ * @param at its place in the request
+ * @throws ApiError for an image or a file, which the chat format has in messages of users alone
+ */
+export function requireText(part: ContentPart, at: string): TextPart {
+  if (part.type === 'text') return part
+  const param = `${at}.type`
+  const message = `"${param}": images and files may only be in messages of the user.`
+  throw new ApiError('invalid_request_error', message, { param })
+}
+
 /** A tool call as the chat format has it. */
 export interface HistoryCall {
   readonly id: string

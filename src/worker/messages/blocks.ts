@@ -1,7 +1,12 @@
 import { z } from 'zod'
 import type { Bytes } from '../../protocol/bytes.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
-import { Conversation, type ContentPart, type TextPart } from '../completion/conversation.ts'
+import {
+  Conversation,
+  requireText,
+  type ContentPart,
+  type TextPart,
+} from '../completion/conversation.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { holdsRounded } from '../json/exact-integers.ts'
@@ -121,7 +126,7 @@ class MessageReader {
 
   system(blocks: Content, at: string): void {
     const parts = placed(blocks, at).flatMap(([block, place]) =>
-      onlyText(this.#part(block, place), place).flatMap(withoutBillingHeader),
+      this.#part(block, place).flatMap((part) => withoutBillingHeader(requireText(part, place))),
     )
     // An empty one would take the place of the message that some models' templates have where there is none.
     if (parts.some((part) => part.text !== '')) this.conversation.system(parts)
@@ -199,15 +204,6 @@ class MessageReader {
     }
     this.dropped.push(`messages.${type}`)
   }
-}
-
-/** @throws ApiError for an image or a file, which the chat format has in messages of users alone */
-function onlyText(parts: readonly ContentPart[], at: string): readonly TextPart[] {
-  return parts.map((part) => {
-    if (part.type === 'text') return part
-    const message = `"${at}.type": images and files may only be in messages of the user.`
-    throw invalid(message, `${at}.type`)
-  })
 }
 
 function withoutBillingHeader(part: TextPart): TextPart[] {

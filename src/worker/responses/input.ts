@@ -1,6 +1,11 @@
 import { z } from 'zod'
 import { CheckedMember } from '../completion/checked-member.ts'
-import { Conversation, type ContentPart, type TextPart } from '../completion/conversation.ts'
+import {
+  Conversation,
+  requireText,
+  type ContentPart,
+  type TextPart,
+} from '../completion/conversation.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
@@ -146,13 +151,8 @@ function readCallOutput(item: JsonObject, at: string, conversation: Conversation
   conversation.result(call_id, contentParts(output, `${at}.output`), `${at}.call_id`)
 }
 
-/** @throws ApiError for an image or a file, which the chat format has in messages of users alone */
 function onlyText(read: readonly ContentPart[], at: string): readonly TextPart[] {
-  return read.map((part, index) => {
-    if (part.type === 'text') return part
-    const param = `${at}[${index}].type`
-    throw invalid(`"${param}": images and files may only be in messages of the user.`, param)
-  })
+  return read.map((part, index) => requireText(part, `${at}[${index}]`))
 }
 
 function joined(texts: readonly TextPart[]): string {
