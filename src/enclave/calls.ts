@@ -1,6 +1,6 @@
 import { ChunkJoiner } from './egress/chunk-joiner.ts'
 import type { EventMemory } from './egress/event-memory.ts'
-import { createPinnedEgress } from './egress/pinned-egress.ts'
+import { createProviderEgress } from './egress/provider-egress.ts'
 import type { Log } from './log.ts'
 import type { Egress } from './open-egress.ts'
 import type { ProvenProviders } from './proofs.ts'
@@ -29,7 +29,7 @@ export interface Calls {
 
 export function openCalls(inputs: CallsInputs): Calls {
   const joiner = new ChunkJoiner({ now: inputs.now })
-  const egress = createPinnedEgress({ ...inputs, joiner })
+  const egress = createProviderEgress({ ...inputs, joiner })
   return {
     egress,
     proveMessage: (message) => proveMessage(message, { egress, ...MESSAGE_PROOF_TIMES }),

@@ -4,11 +4,16 @@ import type { MessageKey } from '../verify/providers/judged-evidence.ts'
 import type { VerifiedEvidence } from './adapters/verified-evidence.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 
-/** What calls to attested providers, and the receipts for them, go by. */
+/** What calls to providers, and the receipts for them, go by. */
 export interface ProvenProviders {
   list(): readonly Pick<ProviderProof, 'provider' | 'adapter'>[]
   /** How to reach a provider with verified and unexpired evidence; undefined for every other one. */
   channel(provider: string): ProviderChannel | undefined
+  /**
+   * How to reach a provider that is, or was under an earlier configuration of this process, without attestation at this
+   * address: its call may begin a moment before a reload.
+   */
+  unattested(provider: string, baseUrl: string): UnattestedProvider | undefined
   /**
    * Verifies again because the peer no longer holds the key of this evidence. Concurrent calls share one
    * verification, and evidence that has been replaced meanwhile is not verified again.
@@ -33,6 +38,8 @@ export interface ProviderProofs extends ProvenProviders {
   list(): readonly ProviderProof[]
   /** Everything that `hop` finds. */
   hops(): readonly KnownHop[]
+  /** Everything that `unattested` finds. */
+  everUnattested(): readonly UnattestedProvider[]
   /** Raw evidence by digest. */
   evidence(sha256: string): Uint8Array | undefined
 }
@@ -51,6 +58,16 @@ export interface ProviderChannel {
   readonly apiKey: string | undefined
   readonly webPki: boolean
   readonly evidence: ChannelEvidence
+}
+
+/** A provider that is called without attestation. */
+export interface UnattestedProvider {
+  readonly provider: string
+  /** Without a trailing slash. */
+  readonly baseUrl: string
+  /** Whether its name must lead to a public address. */
+  readonly publicOnly: boolean
+  readonly evidence: null
 }
 
 /** A hop, and what `ProvenProviders.hop` finds it by. */

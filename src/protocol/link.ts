@@ -32,7 +32,7 @@ export const LINK_PATHS = {
   providers: '/v1/providers',
   /** GET `/v1/evidence/<sha256>`: the raw evidence bytes a receipt refers to by digest. */
   evidence: '/v1/evidence',
-  /** Any method `/v1/egress/<provider>/<path below its base_url>`: a pinned call, both ways streamed. */
+  /** Any method `/v1/egress/<provider>/<path below its base_url>`: a call of a provider, both ways streamed. */
   egress: '/v1/egress',
   /**
    * DELETE `/v1/streams/<stream>`: ends a stream whose chunks the daemon writes, if it is still open, and answers with
@@ -53,6 +53,12 @@ export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
  * request.
  */
 export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
+
+/**
+ * On an egress call of a provider without attestation: its `base_url` without a trailing slash, as the worker knows it. The
+ * daemon calls a provider under no other condition without a proof, and no attested one with this header.
+ */
+export const EGRESS_UNATTESTED_HEADER = 'x-cmr-unattested'
 
 /**
  * On an egress call: asks the daemon to write the chunks of the client's stream itself (`ChunkOrder`). On its answer: it

@@ -107,7 +107,7 @@ export class App {
       send: (report) => exchangeTelemetry(env.LINK, env.LINK_ORIGIN, report),
       pause,
     })
-    this.#settings = new SettingsSource(this.#link, this.#log)
+    this.#settings = new SettingsSource(this.#link, this.#log, env.DAEMON_CARRIES ?? 'attested')
     this.#gate = new KeyGate({ ...deps, pause })
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
     this.#contexts = new RequestContexts(env, {

@@ -1,4 +1,5 @@
 import type { LinkBinding } from './link/link-calls.ts'
+import type { Carried } from './routing/catalogue.ts'
 import type { StorageEnv } from './storage/open.ts'
 
 /**
@@ -12,6 +13,8 @@ export interface Env extends StorageEnv {
   readonly LINK_ORIGIN?: string
   /** Whether `LINK` takes calls as messages over a connection that this runtime keeps open. */
   readonly LINK_TAKES_MESSAGES?: boolean
+  /** Whose calls the daemon carries; absent: those of attested providers, and this runtime makes the others. */
+  readonly DAEMON_CARRIES?: Carried
   /** Sends webhooks, over a network that reaches public addresses only; absent: the runtime's own network. */
   readonly WEBHOOKS?: { fetch(url: string, init: RequestInit): Promise<Response> }
   /** The operator's console, an HTML page; absent where the host provides none. */

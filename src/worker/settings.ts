@@ -1,7 +1,7 @@
 import type { RouterConfig, ServiceConfig } from '../protocol/config.ts'
 import type { Log } from './http/log.ts'
 import { LinkUnavailable, type Link } from './link/link.ts'
-import { compileCatalogue, type Catalogue } from './routing/catalogue.ts'
+import { compileCatalogue, type Carried, type Catalogue } from './routing/catalogue.ts'
 import { createRouteHealth, type RouteHealth } from './routing/health.ts'
 
 /** One version of the configuration, compiled. */
@@ -25,14 +25,16 @@ export interface Settings {
 export class SettingsSource {
   readonly #link: Pick<Link, 'state' | 'config'>
   readonly #log: Log
+  readonly #daemonCarries: Carried
   #current: Settings | undefined
   /** Which version of which daemon that is: a restarted daemon, whose key is another, counts from one again. */
   #version: string | undefined
   #health: { readonly rules: string; readonly value: RouteHealth } | undefined
 
-  constructor(link: Pick<Link, 'state' | 'config'>, log: Log) {
+  constructor(link: Pick<Link, 'state' | 'config'>, log: Log, daemonCarries: Carried) {
     this.#link = link
     this.#log = log
+    this.#daemonCarries = daemonCarries
   }
 
   /** The last known version, if any, for operations that must not wait for the daemon. */
@@ -77,7 +79,7 @@ export class SettingsSource {
       generation,
       config,
       configurationSha256,
-      catalogue: compileCatalogue(config, secrets.provider_api_keys),
+      catalogue: compileCatalogue(config, secrets.provider_api_keys, this.#daemonCarries),
       health: this.#healthFor(breaker, selection),
       adminToken: secrets.admin_token,
       webhookSecrets: secrets.webhook_secrets,

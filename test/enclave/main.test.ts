@@ -120,7 +120,7 @@ describe('a booted daemon', () => {
     ['/v1/evidence', 404, 'not_found', 'no such evidence'],
     ['/v1/egress', 400, 'invalid_request', 'the path names no provider'],
     ['/v1/egress/nobody/x', 404, 'not_found', 'no provider of that name'],
-    ['/v1/egress/nova/chat', 400, 'invalid_request', 'this provider is called without the daemon'],
+    ['/v1/egress/nova/chat', 400, 'invalid_request', 'this provider has no attestation'],
     ['/v1/egress/vega/chat', 503, 'provider_unproven', 'the provider has no verified evidence'],
   ])('answers %s with %d %s', async (path, status, code, message) => {
     const reply = await get(path)

@@ -84,7 +84,7 @@ export async function openDaemonWorld(): Promise<DaemonWorld> {
     link: { port: link.port, worker: outer.worker, serverCertPem: outer.server.certPem },
     storage: { engine: 'durable-object' as const },
     storageDir,
-    privateNetwork: true,
+    providerCalls: 'daemon' as const,
     privateWebhooks: true,
     maxOpenRequests: 1_000,
   }

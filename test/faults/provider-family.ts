@@ -145,11 +145,19 @@ interface Selection {
 
 function providerFamily(
   name: string,
-  { cases, modes = MODES, timeouts, atATime = 12, crowded = false, ...more }: Selection,
+  {
+    cases,
+    modes = MODES,
+    timeouts,
+    atATime = 12,
+    crowded = false,
+    pinned = false,
+    ...more
+  }: Selection,
 ): AnyFamily {
   const variants = variantsOf(cases, modes)
   const routes = variants.flatMap(routesOf)
-  const options = { timeouts, ...more }
+  const options = { timeouts, pinned, ...more }
   return family({
     name,
     trials: variants.map(trialOf),

@@ -75,7 +75,10 @@ export interface WorldOptions {
   readonly plans?: object
   readonly env?: Readonly<Record<string, string>>
   readonly stateDir?: string
-  /** Whether the scripted provider is attested, and reached through the daemon's pinned egress. */
+  /**
+   * Whether the scripted provider is attested, and reached through the daemon's pinned egress. False: the worker calls all
+   * providers itself, as on a host for Workers. Absent: the daemon carries their calls, and none is attested.
+   */
   readonly pinned?: boolean
   /** Whether whole answers declare their length, so that small ones come to the worker as messages. */
   readonly declared?: boolean
@@ -93,10 +96,10 @@ export async function openWorld(
   const front = options.pinned === true ? await startPinnedFront(provider.port) : undefined
   const reached = front === undefined ? direct(provider.port) : pinnedAt(front)
   const config = worldConfig(routes, provider.port, await freePort(), options, reached)
-  const { env, stateDir } = options
+  const { env, stateDir, pinned } = options
   const stack = await startStack({
     config,
-    ...(env === undefined ? {} : { env }),
+    env: { ...(pinned === false && { PROVIDER_CALLS: 'worker' }), ...env },
     ...(stateDir === undefined ? {} : { stateDir }),
   })
   const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)

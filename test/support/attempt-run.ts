@@ -3,7 +3,7 @@ import { ApiError } from '../../src/worker/http/errors.ts'
 import type { LogFields } from '../../src/worker/http/log.ts'
 import type { LinkUnavailable } from '../../src/worker/link/link.ts'
 import { AttemptFailure, type Failure } from '../../src/worker/provider/failure.ts'
-import { isPinned, type Route } from '../../src/worker/provider/route.ts'
+import { isCarried, type Route } from '../../src/worker/provider/route.ts'
 import { attemptRoutes } from '../../src/worker/routing/attempt.ts'
 import { attemptShare } from '../../src/worker/routing/attempt-share.ts'
 import type { CarriedCall } from '../../src/worker/routing/carried-calls.ts'
@@ -123,7 +123,7 @@ function begin(
   open: Set<CarriedCall>,
 ): CarriedCall {
   const call = {
-    lostThread: isPinned(route) ? lostThread : async () => undefined,
+    lostThread: isCarried(route) ? lostThread : async () => undefined,
     daemonBack,
     end: () => void open.delete(call),
   }
@@ -134,7 +134,7 @@ function begin(
 function through(provider: string | undefined, attempt: PlannedAttempt): PlannedAttempt {
   const { route } = attempt
   if (route.provider.name !== provider) return attempt
-  return { ...attempt, route: { ...route, provider: { ...route.provider, adapter: 'envelope' } } }
+  return { ...attempt, route: { ...route, provider: { ...route.provider, isCarried: true } } }
 }
 
 /** A budget whose clock stands still unless a route is silent. */

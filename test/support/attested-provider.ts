@@ -1,6 +1,6 @@
 import type { Egress } from '../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../src/enclave/egress/provider-egress.ts'
 import { createObservedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import { createProviderProofs } from '../../src/enclave/proofs/provider-evidence.ts'
 import type { EvidenceDeps } from '../../src/enclave/adapters/adapter.ts'
@@ -77,7 +77,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     changed: () => {},
     log: () => {},
   })
-  const egress = createPinnedEgress({
+  const egress = createProviderEgress({
     proofs,
     connectMs: () => 2000,
     joiner: new ChunkJoiner({ now: Date.now }),

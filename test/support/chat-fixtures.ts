@@ -32,6 +32,7 @@ export function chatRoute(changes: Partial<RouteConfig> = {}): Route {
       baseUrl: 'https://nova.example/v1',
       apiKey: undefined,
       adapter: 'none',
+      isCarried: false,
     },
     region: undefined,
     config,

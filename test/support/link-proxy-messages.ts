@@ -16,7 +16,7 @@ import type { LinkFault } from './link-proxy.ts'
 /** A call that is passed on to the daemon, and its answer. */
 export interface PassedCall {
   readonly path: string
-  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
 
@@ -64,8 +64,7 @@ async function answer(call: LinkMessage, socket: WebSocket, proxy: MessageProxy)
   const fault = proxy.faultOf(path)
   if (fault !== undefined && fault !== 'slow') return FAULTS[fault](tell, socket)
   if (fault === 'slow') await delay(proxy.slowMs)
-  const contentType = headers['content-type'] ?? 'application/json'
-  tell(await proxy.pass({ path, contentType, body: call.body }))
+  tell(await proxy.pass({ path, headers, body: call.body }))
 }
 
 type Tell = (answer: PassedAnswer, kind?: 'answer' | 'broken') => void

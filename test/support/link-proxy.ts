@@ -1,5 +1,6 @@
 import {
   createServer as createPlainServer,
+  type IncomingHttpHeaders,
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http'
@@ -7,6 +8,7 @@ import { createServer } from 'node:https'
 import type { Server, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
+import { hopByHop } from '../../src/protocol/hop-by-hop.ts'
 import { createLinkBinding, type LinkEnd } from '../../src/host/stack/link-binding.ts'
 import type { KeyPair } from '../../src/host/stack/link-certificates.ts'
 import { proxyMessages, type PassedCall } from './link-proxy-messages.ts'
@@ -51,11 +53,11 @@ export async function startLinkProxy(
   let fault: Parameters<LinkProxy['fail']>[0] = null
   const faultOf = (path: string) =>
     fault !== null && path.startsWith(fault.path) ? fault.as : undefined
-  const pass = (method: string, { path, contentType, body }: PassedCall) =>
+  const pass = (method: string, { path, headers, body }: PassedCall) =>
     binding.fetch({
       url: `https://link${path}`,
       method,
-      headers: { 'content-type': contentType },
+      headers,
       arrayBuffer: async () => new Uint8Array(body).buffer,
     })
 
@@ -65,8 +67,8 @@ export async function startLinkProxy(
     if (kind !== undefined && kind !== 'slow') return FAULTS[kind](response)
     if (kind === 'slow') await delay(SLOW_MS)
     const body = Buffer.concat(await request.toArray())
-    const contentType = request.headers['content-type'] ?? 'application/json'
-    const answer = await pass(request.method ?? 'GET', { path, contentType, body })
+    const headers = passedHeaders(request.headers)
+    const answer = await pass(request.method ?? 'GET', { path, headers, body })
     response.writeHead(answer.status, answer.headers.flat())
     if (answer.body === null) response.end()
     else Readable.fromWeb(answer.body).pipe(response)
@@ -125,6 +127,18 @@ export async function startLinkProxy(
       await binding.close()
     },
   }
+}
+
+/** The headers that are not of this one connection. */
+function passedHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
+  const ofConnection = hopByHop(headers.connection)
+  const passed = Object.entries(headers).filter(
+    (entry): entry is [string, string] =>
+      typeof entry[1] === 'string' &&
+      !ofConnection(entry[0]) &&
+      !['host', 'content-length'].includes(entry[0]),
+  )
+  return Object.fromEntries(passed)
 }
 
 const FAULTS: Readonly<Record<Exclude<LinkFault, 'slow'>, (response: ServerResponse) => void>> = {

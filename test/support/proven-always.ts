@@ -22,6 +22,7 @@ export function provenAlways(
   return {
     list: () => [{ provider, adapter: 'envelope' }],
     channel: (name) => (name === provider ? channel : undefined),
+    unattested: () => undefined,
     reverify: async () => channel,
     distrust: () => {},
     hop: () => undefined,

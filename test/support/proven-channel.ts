@@ -48,6 +48,10 @@ export function proofsOf(
       { provider: 'vega', adapter: 'none' },
     ],
     channel: (name) => (name === 'nova' ? channel() : undefined),
+    unattested: (name, baseUrl) =>
+      name === 'vega' && baseUrl === reach.baseUrl
+        ? { provider: name, baseUrl, publicOnly: false, evidence: null }
+        : undefined,
     async reverify() {
       reverified++
       at++

@@ -45,7 +45,7 @@ export function routerConfig(
 
 /** The catalogue of such a configuration. */
 export function catalogueOf(...config: Parameters<typeof routerConfig>): Catalogue {
-  return compileCatalogue(routerConfig(...config), {})
+  return compileCatalogue(routerConfig(...config), {}, 'attested')
 }
 
 function writtenRoute(names: string, extras: RouteExtras) {

@@ -16,6 +16,7 @@ export function pricedRoute(pricing: Pricing | undefined, more: Partial<RouteCon
     baseUrl: 'https://nova.invalid/v1',
     apiKey: undefined,
     adapter: 'none',
+    isCarried: false,
   } as const
   const id = `${config.provider}/${config.model_key}`
   return { id, modelKey: config.model_key, provider, region: config.region, config }

@@ -31,7 +31,7 @@ function open(first: Daemon) {
     const text = { service: { name }, providers: {}, routes: [] }
     return { generation, config: configSchema.parse(text), configuration_sha256: name, secrets }
   }
-  const source = new SettingsSource({ state, config }, () => {})
+  const source = new SettingsSource({ state, config }, () => {}, 'attested')
   return {
     now: (next: Daemon | undefined) => (daemon = next),
     nameInForce: async () => (await source.current()).config.service.name,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ProviderProof } from '../../protocol/provider-proof.ts'
-import type { ProvenHop, ProviderChannel } from '../proofs.ts'
+import type { ProvenHop, ProviderChannel, UnattestedProvider } from '../proofs.ts'
 import type { RouterHop } from '../sign/router-block.ts'
 
 interface ServiceFacts {
@@ -24,6 +24,8 @@ interface Tables {
   readonly providers: ProviderProof['adapter']
   /** By provider. */
   readonly channels: ProviderChannel
+  /** By `addressKey`. */
+  readonly unattested: UnattestedProvider
   /** By `hopKey`. */
   readonly hops: ProvenHop
   /** By the SHA-256 of their configuration. */
@@ -39,11 +41,16 @@ export function hopKey(provider: string, evidenceSha256: string | null): string 
   return JSON.stringify([provider, evidenceSha256])
 }
 
+export function addressKey(provider: string, baseUrl: string): string {
+  return `${provider} ${baseUrl}`
+}
+
 export const NO_FACTS: Facts = {
   service: new Map(),
   envelope: new Map(),
   providers: new Map(),
   channels: new Map(),
+  unattested: new Map(),
   hops: new Map(),
   routerHops: new Map(),
 }
@@ -63,6 +70,7 @@ export function changesOf(before: Facts, after: Facts): FactChanges | undefined 
     envelope: rowChanges(before.envelope, after.envelope),
     providers: rowChanges(before.providers, after.providers),
     channels: rowChanges(before.channels, after.channels),
+    unattested: rowChanges(before.unattested, after.unattested),
     hops: rowChanges(before.hops, after.hops),
     routerHops: rowChanges(before.routerHops, after.routerHops),
   }
@@ -87,6 +95,7 @@ export function applied(before: Facts, changes: FactChanges): Facts {
     envelope: appliedRows(before.envelope, changes.envelope),
     providers: appliedRows(before.providers, changes.providers),
     channels: appliedRows(before.channels, changes.channels),
+    unattested: appliedRows(before.unattested, changes.unattested),
     hops: appliedRows(before.hops, changes.hops),
     routerHops: appliedRows(before.routerHops, changes.routerHops),
   }

@@ -1,5 +1,5 @@
 import type { ProvenProviders } from '../proofs.ts'
-import { hopKey } from './facts.ts'
+import { addressKey, hopKey } from './facts.ts'
 import type { FactMirror } from './fact-channel.ts'
 import type { FromCarrier } from './messages.ts'
 import type { Questions } from './questions.ts'
@@ -27,6 +27,7 @@ export function createMirroredProofs({
   return {
     list: () => [...mirror.facts.providers].map(([provider, adapter]) => ({ provider, adapter })),
     channel: channelOf,
+    unattested: (provider, baseUrl) => mirror.facts.unattested.get(addressKey(provider, baseUrl)),
     async reverify(provider, stale) {
       await questions.ask({ type: 'reverify', provider, stale })
       return channelOf(provider)

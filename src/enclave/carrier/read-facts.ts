@@ -2,13 +2,13 @@ import type { Generation } from '../config/generations.ts'
 import { ENVELOPE_MAX_AGE_SECONDS } from '../envelope/build-envelope.ts'
 import type { Identity } from '../identity.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
-import { hopKey, THE_ONE, type Facts } from './facts.ts'
+import { addressKey, hopKey, THE_ONE, type Facts } from './facts.ts'
 
 /** Where the facts are. */
 export interface FactSources {
   readonly generation: () => Generation
   readonly identity: Pick<Identity, 'envelopes' | 'routerHops'>
-  readonly proofs: Pick<ProviderProofs, 'list' | 'channel' | 'hops'>
+  readonly proofs: Pick<ProviderProofs, 'list' | 'channel' | 'hops' | 'everUnattested'>
 }
 
 /** The facts as of now. */
@@ -35,6 +35,9 @@ export function readFacts({ generation, identity, proofs }: FactSources): Facts 
         const channel = proofs.channel(provider)
         return channel === undefined ? [] : [[provider, withoutDocuments(channel)] as const]
       }),
+    ),
+    unattested: new Map(
+      proofs.everUnattested().map((to) => [addressKey(to.provider, to.baseUrl), to]),
     ),
     hops: new Map(
       proofs

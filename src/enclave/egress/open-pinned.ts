@@ -1,25 +1,8 @@
-import { LinkError, type LinkErrorCode } from '../link-error.ts'
+import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
-import { ConnectFailure, type ConnectFailureKind } from '../outbound/connect-failure.ts'
-import type { ConnectionPool } from './connection-pool.ts'
-import { PinMismatch, type PinnedConnection } from './pinned-connection.ts'
+import { takeConnection, type OpenConnection } from './open-connection.ts'
+import { PinMismatch } from './pinned-connection.ts'
 import type { Pools } from './pools.ts'
-
-const REFUSALS: Readonly<Record<ConnectFailureKind, readonly [LinkErrorCode, string]>> = {
-  unreachable: ['provider_unreachable', 'the provider cannot be reached'],
-  timeout: ['connect_timeout', 'the provider took too long to connect'],
-  exhausted: ['exhausted', 'the daemon can open no connection'],
-}
-
-/** A connection with the proven key; nothing has been sent yet. */
-export interface OpenConnection {
-  readonly connection: PinnedConnection
-  /** The pool to give it back to. */
-  readonly pool: ConnectionPool
-  /** The path of the provider's `base_url`. */
-  readonly basePath: string
-  readonly channel: ProviderChannel
-}
 
 export interface PinnedDeps {
   readonly proofs: Omit<ProvenProviders, 'hop'>
@@ -34,7 +17,7 @@ export interface PinnedDeps {
 export async function openPinned(
   channel: ProviderChannel,
   { proofs, pools }: PinnedDeps,
-): Promise<OpenConnection> {
+): Promise<OpenConnection<ProviderChannel>> {
   const { provider } = channel
   const first = await tryOpen(channel, pools)
   if (first !== undefined) return first
@@ -54,18 +37,14 @@ export function unproven(): LinkError {
 async function tryOpen(
   channel: ProviderChannel,
   pools: Pools,
-): Promise<OpenConnection | undefined> {
-  const pool = pools.of(channel)
+): Promise<OpenConnection<ProviderChannel> | undefined> {
+  const pool = pools.pinned(channel)
   if (pool === undefined) throw unproven()
-  const { connections, basePath } = pool
   try {
-    return { connection: await connections.take(), pool: connections, basePath, channel }
+    return await takeConnection(pool, channel)
   } catch (error) {
-    if (error instanceof PinMismatch) {
-      pools.drop(channel.provider)
-      return undefined
-    }
-    const kind = error instanceof ConnectFailure ? error.kind : 'unreachable'
-    throw new LinkError(...REFUSALS[kind], { cause: error })
+    if (!(error instanceof PinMismatch)) throw error
+    pools.drop(channel.provider)
+    return undefined
   }
 }

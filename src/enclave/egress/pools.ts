@@ -1,75 +1,120 @@
-import type { ProviderChannel } from '../proofs.ts'
+import type { ProviderChannel, UnattestedProvider } from '../proofs.ts'
+import { peerAddress } from '../outbound/peer-address.ts'
 import { hasPublicName, tlsAddress } from '../outbound/tls-connect.ts'
 import { ConnectionPool } from './connection-pool.ts'
+import { openPinnedConnection } from './pinned-connection.ts'
+import { openUnattestedConnection } from './unattested-connection.ts'
 
-/** The connections to one provider under one proof. */
+/** The connections to one provider, all of them opened under the same conditions. */
 export interface Pool {
   readonly connections: ConnectionPool
   /** The path of the provider's `base_url`, which precedes that of a request. */
   readonly basePath: string
 }
 
-/** The connections to each provider. A connection is only used under the proof it was made for. */
+/** The connections to each provider. A pinned one is only used under the proof it was made for. */
 export interface Pools {
   /** Undefined where the address does not allow TLS. */
-  of(channel: ProviderChannel): Pool | undefined
-  /** Closes the idle connections of a provider; running exchanges continue to their end. */
+  pinned(channel: ProviderChannel): Pool | undefined
+  unattested(provider: UnattestedProvider): Pool
+  /** Closes the idle pinned connections of a provider; running exchanges continue to their end. */
   drop(provider: string): void
   close(): void
 }
 
-/** What a pool was opened for. */
-interface Opened extends Pool {
-  readonly baseUrl: string
-  readonly webPki: boolean
-  readonly evidenceDigest: string
+/** A pool and the time limit that it opens connections under, with everything else that its connections depend on. */
+interface Opened<Channel> {
+  readonly pool: Pool
+  readonly channel: Channel
   readonly connectMs: number
 }
 
 /** @param now ms */
 export function createPools(connectMs: () => number, now: () => number): Pools {
-  const pools = new Map<string, Opened>()
-  const drop = (provider: string) => {
-    pools.get(provider)?.connections.retire()
-    pools.delete(provider)
-  }
+  const pinned = new PoolTable(isForProof, (channel, ms) => openPinnedPool(channel, ms, now))
+  const unattested = new PoolTable(isForAddress, (to, ms) => openUnattestedPool(to, ms, now))
   return {
-    of(channel) {
-      const known = pools.get(channel.provider)
-      if (known !== undefined && isFor(known, channel, connectMs())) return known
-      const opened = open(channel, connectMs(), now)
-      if (opened === undefined) return undefined
-      drop(channel.provider)
-      pools.set(channel.provider, opened)
-      return opened
-    },
-    drop,
+    pinned: (channel) => pinned.of(channel, connectMs()),
+    unattested: (provider) => unattested.of(provider, connectMs()),
+    drop: (provider) => pinned.drop(provider),
     close() {
-      for (const provider of pools.keys()) drop(provider)
+      pinned.close()
+      unattested.close()
     },
   }
 }
 
-function isFor(pool: Opened, { baseUrl, webPki, evidence }: ProviderChannel, connectMs: number) {
+/** One pool for each provider. */
+class PoolTable<Channel extends { readonly provider: string }, Made extends Pool | undefined> {
+  readonly #pools = new Map<string, Opened<Channel>>()
+  readonly #isFor: (opened: Channel, wanted: Channel) => boolean
+  readonly #open: (channel: Channel, connectMs: number) => Made
+
+  constructor(
+    isFor: (opened: Channel, wanted: Channel) => boolean,
+    open: (channel: Channel, connectMs: number) => Made,
+  ) {
+    this.#isFor = isFor
+    this.#open = open
+  }
+
+  of(channel: Channel, connectMs: number): Pool | Made {
+    const known = this.#pools.get(channel.provider)
+    if (known?.connectMs === connectMs && this.#isFor(known.channel, channel)) return known.pool
+    const pool = this.#open(channel, connectMs)
+    if (pool === undefined) return pool
+    this.drop(channel.provider)
+    this.#pools.set(channel.provider, { pool, channel, connectMs })
+    return pool
+  }
+
+  drop(provider: string): void {
+    this.#pools.get(provider)?.pool.connections.retire()
+    this.#pools.delete(provider)
+  }
+
+  close(): void {
+    for (const provider of this.#pools.keys()) this.drop(provider)
+  }
+}
+
+function isForProof(opened: ProviderChannel, wanted: ProviderChannel): boolean {
   return (
-    pool.evidenceDigest === evidence.evidence_digest &&
-    pool.baseUrl === baseUrl &&
-    pool.webPki === webPki &&
-    pool.connectMs === connectMs
+    opened.evidence.evidence_digest === wanted.evidence.evidence_digest &&
+    opened.baseUrl === wanted.baseUrl &&
+    opened.webPki === wanted.webPki
   )
 }
 
-function open(channel: ProviderChannel, connectMs: number, now: () => number): Opened | undefined {
-  const { baseUrl, webPki, evidence } = channel
+function isForAddress(opened: UnattestedProvider, wanted: UnattestedProvider): boolean {
+  return opened.baseUrl === wanted.baseUrl && opened.publicOnly === wanted.publicOnly
+}
+
+function openPinnedPool(
+  { baseUrl, webPki, evidence }: ProviderChannel,
+  connectMs: number,
+  now: () => number,
+): Pool | undefined {
   const address = tlsAddress(baseUrl)
   if (address === undefined) return undefined
+  const { origin, basePath } = splitBaseUrl(baseUrl)
+  const tls = { ...address, webPki: webPki && hasPublicName(address.host), connectMs, now }
+  const { tls_spki_sha256: spkiSha256 } = evidence.binding
+  const open = () => openPinnedConnection(origin, tls, spkiSha256)
+  return { connections: new ConnectionPool(open), basePath }
+}
+
+function openUnattestedPool(
+  { baseUrl, publicOnly }: UnattestedProvider,
+  connectMs: number,
+  now: () => number,
+): Pool {
+  const { origin, basePath } = splitBaseUrl(baseUrl)
+  const target = { origin, ...peerAddress(baseUrl), publicOnly, connectMs, now }
+  return { connections: new ConnectionPool(() => openUnattestedConnection(target)), basePath }
+}
+
+function splitBaseUrl(baseUrl: string): { origin: string; basePath: string } {
   const { origin, pathname, search } = new URL(`${baseUrl}/`)
-  const connections = new ConnectionPool({
-    origin,
-    tls: { ...address, webPki: webPki && hasPublicName(address.host), connectMs, now },
-    spkiSha256: evidence.binding.tls_spki_sha256,
-  })
-  const basePath = `${pathname}${search}`.slice(0, -1)
-  const { evidence_digest: evidenceDigest } = evidence
-  return { connections, basePath, baseUrl, webPki, evidenceDigest, connectMs }
+  return { origin, basePath: `${pathname}${search}`.slice(0, -1) }
 }

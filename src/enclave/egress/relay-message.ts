@@ -1,11 +1,10 @@
 import { isPlainValue, SMALL_BODY_BYTES, type AnswerHead } from '../../protocol/link-messages.ts'
-import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import type { MessageCaller } from '../link-server/message-caller.ts'
 import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
 import { gather, type Begun, type GatherLimits } from './gather.ts'
 import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
-import type { OpenConnection } from './open-pinned.ts'
+import { evidenceHeader, type OpenConnection } from './open-connection.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { isEventStream } from './relay-stream.ts'
 import { failureOf } from './relay.ts'
@@ -54,7 +53,7 @@ export async function relayMessage(parts: MessageRelayParts): Promise<void> {
 function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
   const { caller, open, waiting, memory } = parts
   const framing = framingOf(answer.headers)
-  const head = framing && smallHead(answer, open.channel.evidence.evidence_digest)
+  const head = framing && smallHead(answer, evidenceHeader(open))
   if (head === undefined) return caller.wait(waiting.keep(answer, open))
   const outcome = {
     whole: (body: Buffer) => caller.answer(withLength(head, body.length), body),
@@ -91,11 +90,11 @@ const MAX_HEADERS_CHARS = 8 * 1024
 /** The head of an answer that is a message; undefined for any but a small one in plain JSON or the like. */
 function smallHead(
   { statusCode: status, headers }: ProviderAnswer,
-  evidenceSha256: string,
+  ofDaemon: Readonly<Record<string, string>>,
 ): AnswerHead | undefined {
   if (WITHOUT_BODY.has(status) || headers['content-encoding'] !== undefined) return undefined
   const plain = plainHeaders(endToEnd(headers))
-  return plain && { status, headers: { ...plain, [EGRESS_EVIDENCE_HEADER]: evidenceSha256 } }
+  return plain && { status, headers: { ...plain, ...ofDaemon } }
 }
 
 function plainHeaders(headers: HeaderValues): Record<string, string> | undefined {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { EGRESS_CHUNKS_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
+import { EGRESS_CHUNKS_HEADER } from '../../protocol/link.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import { MalformedAnswer } from '../outbound/final-status.ts'
@@ -8,7 +8,7 @@ import type { ChunkJoiner } from './chunk-joiner.ts'
 import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
 import { endToEnd, headerText, requestHeaders } from './headers.ts'
-import type { OpenConnection } from './open-pinned.ts'
+import { evidenceHeader, type OpenConnection } from './open-connection.ts'
 import type { OrderedChunks } from './ordered-chunks.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { relayAtOnce } from './relay-at-once.ts'
@@ -85,12 +85,8 @@ export function passOnBytes(
   { response, open, joiner, memory }: Pick<RelayParts, 'response' | 'open' | 'joiner' | 'memory'>,
 ): void {
   const { statusCode, headers } = answer
-  const evidenceSha256 = open.channel.evidence.evidence_digest
   try {
-    response.writeHead(statusCode, {
-      ...endToEnd(headers),
-      [EGRESS_EVIDENCE_HEADER]: evidenceSha256,
-    })
+    response.writeHead(statusCode, { ...endToEnd(headers), ...evidenceHeader(open) })
   } catch (cause) {
     // The parser accepts header values that Node's writer refuses.
     throw malformed(cause)
@@ -121,7 +117,7 @@ function writeChunks(
   written.add(ordered.order.stream, (ended, left) => {
     response.writeHead(200, {
       'content-type': 'text/event-stream',
-      [EGRESS_EVIDENCE_HEADER]: open.channel.evidence.evidence_digest,
+      ...evidenceHeader(open),
       [EGRESS_CHUNKS_HEADER]: 'written',
     })
     response.flushHeaders()

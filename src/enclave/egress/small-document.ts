@@ -1,14 +1,15 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import type { EgressRequest } from '../open-egress.ts'
 import { Exchange } from './exchange.ts'
-import type { OpenConnection } from './open-pinned.ts'
+import type { ProviderChannel } from '../proofs.ts'
+import type { OpenConnection } from './open-connection.ts'
 
 /**
  * Gets a document of at most `maxBytes` from a provider.
  * @throws Error when it is larger, none came, or the signal was aborted
  */
 export async function getDocument(
-  { connection, pool, basePath, channel: { apiKey } }: OpenConnection,
+  { connection, pool, basePath, channel: { apiKey } }: OpenConnection<ProviderChannel>,
   { path, maxBytes, signal }: EgressRequest,
 ): Promise<{ status: number; body: Bytes }> {
   const parts: Uint8Array[] = []

@@ -1,7 +1,7 @@
 import { LinkError } from '../link-error.ts'
 import type { Begun } from './gather.ts'
 import { HeldAnswer } from './held-answer.ts'
-import type { OpenConnection } from './open-pinned.ts'
+import type { OpenConnection } from './open-connection.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 
 /** A worker fetches a waiting answer at once, or never, ms. */

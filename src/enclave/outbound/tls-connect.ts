@@ -1,66 +1,39 @@
-import { isIP } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
-import { StageClock } from '../../worker/stream/stage-clock.ts'
-import { ConnectFailure, connectFailureKind, type ConnectFailureKind } from './connect-failure.ts'
+import { established, type ConnectTime } from './established.ts'
+import { peerAddress, type PeerAddress } from './peer-address.ts'
+import { takenBy, type TakeBytes } from './taken-reads.ts'
 
-export interface TlsTarget {
+export interface TlsTarget extends ConnectTime {
   readonly host: string
   readonly port: number
-  /** Whether to require a certificate that browsers accept, in addition to the pinned key. */
+  /** Whether to require a certificate that browsers accept, in addition to the key that the caller may compare. */
   readonly webPki: boolean
-  /** Timeout of TCP and TLS together, in time in which this process ran. */
-  readonly connectMs: number
-  /** Ms. */
-  readonly now: () => number
+  /** Takes TLS 1.2, too. */
+  readonly oldTls?: boolean
+  /** In place of the system's. */
+  readonly lookup?: LookupFunction
 }
 
-/** Takes what was read, which is overwritten by the next read; false: no more for now. */
-export type TakeBytes = (socket: TLSSocket, bytes: Uint8Array) => boolean
-
-/** What was last read from a connection whose reads are not put into its stream: a buffer for each read would cost more. */
-const READ_BUFFER = new Uint8Array(64 * 1024)
-
 /**
- * Opens a TLS connection and completes its handshake; nothing is sent. TLS 1.3 only, without session resumption: the
- * peer shows its certificate on every connection and cannot change it later.
+ * Opens a TLS connection and completes its handshake; nothing is sent. Without session resumption: the
+ * peer shows its certificate on every connection, and in TLS 1.3 cannot change it later.
  * @param take is given what is read, in place of the socket's own stream
  * @throws ConnectFailure when no connection is established in time
  */
 export function connectTls(target: TlsTarget, take?: TakeBytes): Promise<TLSSocket> {
-  const { host, port, webPki, connectMs, now } = target
-  return new Promise((resolve, reject) => {
-    const callback = (length: number, buffer: Uint8Array) =>
-      take?.(socket, buffer.subarray(0, length)) ?? true
-    const socket: TLSSocket = connect({
-      host,
-      port,
-      ...(isIP(host) === 0 ? { servername: host } : {}),
-      minVersion: 'TLSv1.3',
-      ALPNProtocols: ['http/1.1'],
-      rejectUnauthorized: webPki,
-      // Missing in the types of Node.
-      ...(take && { onread: { buffer: READ_BUFFER, callback } }),
-    })
-    const fail = (kind: ConnectFailureKind, cause?: unknown) => {
-      socket.destroy()
-      reject(new ConnectFailure(kind, { cause }))
-    }
-    const clock = new StageClock(now, () => fail('timeout'))
-    clock.enter(connectMs)
-    const onError = (cause: NodeJS.ErrnoException) => {
-      clock.stop()
-      fail(connectFailureKind(cause), cause)
-    }
-    socket.once('error', onError)
-    socket.once('secureConnect', () => {
-      clock.stop()
-      socket.off('error', onError)
-      // While a request uses the socket it handles errors itself; between requests the socket's end is sufficient.
-      socket.on('error', () => {})
-      socket.setNoDelay(true)
-      resolve(socket)
-    })
+  const { host, port, webPki, oldTls = false, lookup } = target
+  const socket: TLSSocket = connect({
+    host,
+    port,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(lookup && { lookup }),
+    minVersion: oldTls ? 'TLSv1.2' : 'TLSv1.3',
+    ALPNProtocols: ['http/1.1'],
+    rejectUnauthorized: webPki,
+    ...takenBy(take, () => socket),
   })
+  return established(socket, 'secureConnect', target)
 }
 
 /** Local hosts and IP addresses cannot have certificates that browsers accept. */
@@ -71,11 +44,7 @@ export function hasPublicName(host: string): boolean {
 }
 
 /** Host and port of an https address, as `connect` takes them. Undefined for any other address. */
-export function tlsAddress(url: string): { host: string; port: number } | undefined {
-  const { protocol, hostname, port } = new URL(url)
-  if (protocol !== 'https:') return undefined
-  return {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: port === '' ? 443 : Number(port),
-  }
+export function tlsAddress(url: string): Omit<PeerAddress, 'isTls'> | undefined {
+  const { isTls, ...address } = peerAddress(url)
+  return isTls ? address : undefined
 }

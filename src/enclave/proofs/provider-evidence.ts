@@ -6,6 +6,7 @@ import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { UNATTESTED } from './inference-hop.ts'
 import { EvidenceRefresher, NO_EVIDENCE } from './evidence-refresher.ts'
 import { ProvenHops } from './proven-hops.ts'
+import { UnattestedProviders } from './unattested-providers.ts'
 
 export interface ProofDeps {
   readonly openAdapter: OpenAdapter
@@ -32,8 +33,7 @@ interface Kept {
 export function createProviderProofs(deps: ProofDeps): ProviderProofs {
   let current = new Map<string, Kept>()
   const hops = new ProvenHops()
-  /** Never shrinks: an exchange may end after a reload that removed its provider. */
-  const everUnattested = new Set<string>()
+  const unattested = new UnattestedProviders()
 
   const channelOf = ({ reach, refresher }: Kept): ProviderChannel | undefined => {
     const evidence = refresher?.current
@@ -46,7 +46,9 @@ export function createProviderProofs(deps: ProofDeps): ProviderProofs {
         const key = keyOf(name, provider, loaded)
         const kept = current.get(name)
         next.set(name, kept?.key === key ? kept : start({ name, key, loaded, deps, hops }))
-        if (provider.attestation.adapter === 'none') everUnattested.add(name)
+        if (provider.attestation.adapter === 'none') {
+          unattested.add(name, provider, loaded.config.service.mode)
+        }
       }
       for (const kept of current.values()) {
         if (next.get(kept.reach.provider) !== kept) kept.refresher?.close()
@@ -70,16 +72,11 @@ export function createProviderProofs(deps: ProofDeps): ProviderProofs {
     distrust: (provider, evidence) => current.get(provider)?.refresher?.distrust(evidence),
     hop(provider, evidenceSha256) {
       if (evidenceSha256 !== null) return hops.find(provider, evidenceSha256)
-      return everUnattested.has(provider) ? UNATTESTED : undefined
+      return unattested.has(provider) ? UNATTESTED : undefined
     },
-    hops: () => [
-      ...hops.list(),
-      ...[...everUnattested].map((provider) => ({
-        provider,
-        evidenceSha256: null,
-        hop: UNATTESTED,
-      })),
-    ],
+    hops: () => [...hops.list(), ...unattested.hops()],
+    unattested: (provider, baseUrl) => unattested.find(provider, baseUrl),
+    everUnattested: () => unattested.list(),
     evidence: (sha256) => hops.evidence(sha256),
   }
 }

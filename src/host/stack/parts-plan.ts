@@ -8,7 +8,7 @@ import type { StateDir } from './state-dir.ts'
 
 /** The plan of the parts of one stack. */
 export interface PartsPlan {
-  readonly settings: Pick<Settings, 'storage' | 'maxOpenRequests'>
+  readonly settings: Pick<Settings, 'storage' | 'maxOpenRequests' | 'providerCalls'>
   /** The mode of the program; no configuration changes it. */
   readonly mode: Mode
   readonly platform: Platform

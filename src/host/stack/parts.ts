@@ -131,7 +131,7 @@ export class Parts {
       databaseCa: this.#plan.config.config.service.database_ca,
       storageDir: this.#ledgerDir(),
       maxOpenRequests: openRequestsOf(settings),
-      privateNetwork: this.#reachesPrivate(),
+      providerCalls: settings.providerCalls ?? 'daemon',
       privateWebhooks: this.#plan.mode === 'local',
     })
     const started = await startWorker(binary, { logFile: this.logFile(name), probe })
@@ -241,11 +241,5 @@ export class Parts {
   #ledgerDir(): string {
     const { settings, state } = this.#plan
     return ledgerDir(state, settings.storage.engine)
-  }
-
-  /** The worker itself calls providers without attestation, which may be on this machine. */
-  #reachesPrivate(): boolean {
-    const { mode, config } = this.#plan
-    return mode === 'local' || config.hasLoopbackProvider
   }
 }

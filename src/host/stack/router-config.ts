@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { checkConfig } from '../../protocol/config-rules.ts'
-import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { StartError } from './start-error.ts'
 import type { StandinReady } from './start-standin.ts'
 
@@ -22,8 +21,6 @@ export interface RouterConfigFile {
   readonly config: RouterConfig
   /** Whether a provider is the stand-in. */
   readonly usesStandin: boolean
-  /** Whether a provider without attestation is on this machine. */
-  readonly hasLoopbackProvider: boolean
   /** The file's text with the stand-in's real address. */
   textFor(standin: Pick<StandinReady, 'port' | 'tlsPort' | 'rootJwk'>): string
 }
@@ -45,11 +42,6 @@ export function readRouterConfig(path: string): RouterConfigFile {
     text,
     config: check.config,
     usesStandin: text.includes(STANDIN_URL) || text.includes(STANDIN_TLS_URL),
-    hasLoopbackProvider: Object.values(check.config.providers).some(
-      ({ attestation, base_url: url }) =>
-        attestation.adapter === 'none' &&
-        (url.startsWith(STANDIN_URL) || isLoopbackHost(new URL(url).hostname)),
-    ),
     textFor: ({ port, tlsPort, rootJwk }) =>
       text
         .replaceAll(STANDIN_URL, `http://127.0.0.1:${port}/`)

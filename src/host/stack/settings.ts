@@ -19,6 +19,8 @@ export interface Settings {
   /** Undefined: generated on the first start and stored in the state directory. */
   readonly adminToken: string | undefined
   readonly storage: StorageSettings
+  /** Undefined: the daemon. */
+  readonly providerCalls?: ProviderCalls | undefined
   /** Undefined: as many as the limit on open files allows. */
   readonly maxOpenRequests?: number | undefined
   /** Undefined: no limit per client, because all clients are on this machine. */
@@ -26,6 +28,11 @@ export interface Settings {
   /** How long a client may take for what waits for it; undefined: five minutes. */
   readonly unreadSeconds?: number | undefined
 }
+
+const PROVIDER_CALLS = ['daemon', 'worker'] as const
+
+/** Who calls providers without attestation: the daemon, or the worker itself, as on a host for Workers. */
+export type ProviderCalls = (typeof PROVIDER_CALLS)[number]
 
 export interface StorageSettings {
   readonly engine: StorageEngineName
@@ -61,6 +68,7 @@ const environmentSchema = z.object({
   ADMIN_TOKEN: z.string().min(1).optional(),
   STORAGE: z.enum(SELF_HOSTED_ENGINES).default(DEFAULT_STORAGE_ENGINE),
   DATABASE_URL: z.string().min(1).optional(),
+  PROVIDER_CALLS: z.enum(PROVIDER_CALLS).optional(),
   MAX_OPEN_REQUESTS: count.optional(),
   CONNECTIONS_PER_SOURCE: count.optional(),
   UNREAD_SECONDS: count.max(86_400, 'give at most 86400').optional(),
@@ -82,6 +90,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     stateDir: resolve(values.STATE_DIR),
     adminToken: values.ADMIN_TOKEN,
     storage: storageSettings(values.STORAGE, values),
+    providerCalls: values.PROVIDER_CALLS,
     maxOpenRequests: values.MAX_OPEN_REQUESTS,
     connectionsPerSource: values.CONNECTIONS_PER_SOURCE,
     unreadSeconds: values.UNREAD_SECONDS,

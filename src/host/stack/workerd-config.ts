@@ -11,7 +11,7 @@ import { certificatesOf } from './database-tls.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { LINK_HOST, type KeyPair } from './link-certificates.ts'
 import { SealedText } from './sealed-text.ts'
-import type { StorageSettings } from './settings.ts'
+import type { ProviderCalls, StorageSettings } from './settings.ts'
 
 /** The parameters of a workerd process. */
 export interface WorkerdPlan {
@@ -32,8 +32,8 @@ export interface WorkerdPlan {
   readonly storageDir: string
   /** Maximum number of concurrent requests of keyed endpoints. */
   readonly maxOpenRequests: number
-  /** Whether the worker itself may connect to loopback and private addresses. */
-  readonly privateNetwork: boolean
+  /** Who calls providers without attestation; the daemon calls all others. */
+  readonly providerCalls: ProviderCalls
   /** The operator's console, an HTML page; without it the worker has no console. */
   readonly consolePage?: string | undefined
   /** Whether its webhooks may connect to them. */
@@ -116,6 +116,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
     bindings: [
       { name: 'LINK', service: 'link' },
       { name: 'LINK_TAKES_MESSAGES', json: 'true' },
+      ...(plan.providerCalls === 'daemon' ? [{ name: 'DAEMON_CARRIES', text: 'all' }] : []),
       ...(plan.ledger === undefined ? [] : [{ name: 'LEDGER', service: 'ledger' }]),
       { name: 'WEBHOOKS', service: 'webhooks' },
       { name: 'STORAGE', text: plan.storage.engine },
@@ -188,9 +189,9 @@ function hasServer({ engine }: StorageSettings): boolean {
 
 function outbound(plan: WorkerdPlan): CapnpValue {
   const leadsToDatabase = hasServer(plan.storage) && plan.databaseCa === undefined
-  const reachesPrivate = plan.privateNetwork || leadsToDatabase
+  const isUsed = plan.providerCalls === 'worker' || leadsToDatabase
   return {
-    allow: reachesPrivate ? ['public', 'private'] : ['public'],
+    allow: isUsed ? ['public', 'private'] : [],
     tlsOptions: { trustBrowserCas: true },
   }
 }

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { isPinned } from '../provider/route.ts'
+import { isCarried } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 
 /**
@@ -40,14 +40,14 @@ export async function askDaemon(
   { isStream, hasReceipt }: Delivery,
 ): Promise<DaemonAsked> {
   const mustAskFirst = isStream
-    ? attempts.some(({ route }) => isPinned(route)) && openRequests() > CROWD
+    ? attempts.some(({ route }) => isCarried(route)) && openRequests() > CROWD
     : !hasReceipt
   if (mustAskFirst) {
     await link.stateReadAfter(now())
     return {}
   }
   await link.state()
-  if (!isStream || attempts.every(({ route }) => isPinned(route))) return {}
+  if (!isStream || attempts.every(({ route }) => isCarried(route))) return {}
   const beside = link.stateReadAfter(now())
   beside.catch(() => {})
   return { beside }

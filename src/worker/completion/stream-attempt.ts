@@ -5,7 +5,7 @@ import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, streamOf, type OrderedChunks } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { classifyResponse } from '../provider/failure.ts'
-import type { Route } from '../provider/route.ts'
+import { isCarried, type Route } from '../provider/route.ts'
 import type { AttemptFn } from '../routing/attempt.ts'
 import type { Budget } from '../routing/budget.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
@@ -38,7 +38,7 @@ export function streamAttempt(
       const { route } = attempt
       const body = buildChatBody(chat, route, attempt.effort, admitted.cacheSalt)
       const head = answerHead(admitted, route.id)
-      const ordered = route.provider.adapter === 'none' ? undefined : order(admitted, route, head)
+      const ordered = isCarried(route) ? order(admitted, route, head) : undefined
       const reply = await callProvider({
         route,
         path: '/chat/completions',

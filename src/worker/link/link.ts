@@ -40,7 +40,7 @@ export interface Link {
   recentProofs(): Promise<readonly ProviderProof[]>
   /** The bytes of one piece of evidence; undefined: the daemon no longer holds it. */
   evidence(sha256: string): Promise<Bytes | undefined>
-  /** A call through the daemon's pinned egress; resolves when the response headers have arrived. */
+  /** A call that the daemon carries to a provider; resolves when the response headers have arrived. */
   egress(provider: string, path: string, init: LinkInit): Promise<LinkAnswer>
   /**
    * Ends a stream whose chunks the daemon writes, if it is still open, and returns what it is settled by. To be called

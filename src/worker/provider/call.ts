@@ -5,11 +5,13 @@ import {
   EGRESS_ERROR_HEADER,
   EGRESS_EVIDENCE_HEADER,
   EGRESS_REQUIRE_HEADER,
+  EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
 import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
 import { declaredLength } from '../http/declared-length.ts'
 import type { Link } from '../link/link.ts'
 import type { AnswerHeaders, LinkAnswer } from '../link/link-answer.ts'
+import type { LinkInit } from '../link/link-calls.ts'
 import type { AttemptClock } from './attempt-clock.ts'
 import { watchConnect, type ProbeConnect } from './connect-watch.ts'
 import { AttemptFailure, SilentFailure, type Failure } from './failure.ts'
@@ -82,18 +84,19 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
 }
 
 /**
- * Calls a provider: directly where it has no attestation, else through the daemon's pinned egress.
+ * Calls a provider: through the daemon, or directly where the daemon carries attested ones alone.
  * @throws AttemptFailure that classifies the answer, or its absence
  * @throws LinkUnavailable when the egress needs a daemon that does not answer
  */
 export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const { provider } = call.route
-  const pinned = provider.adapter !== 'none'
-  const response: LinkAnswer = pinned
-    ? await call.link.egress(provider.name, call.path, requestInit(call, call.clock.signal))
+  const { adapter, isCarried } = provider
+  if (adapter === 'none') requireWithoutEvidence(call.constraints, provider)
+  const response: LinkAnswer = isCarried
+    ? await call.link.egress(provider.name, call.path, carriedInit(call))
     : await callDirectly(call)
   // The daemon's headers are read only from the daemon: a provider that is called directly could forge them.
-  const refusal = pinned ? response.headers.get(EGRESS_ERROR_HEADER) : null
+  const refusal = isCarried ? response.headers.get(EGRESS_ERROR_HEADER) : null
   if (refusal !== null) {
     await response.body?.cancel()
     throw new AttemptFailure(EGRESS_FAILURES[refusal] ?? { kind: 'unavailable' })
@@ -107,11 +110,11 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   }
   return {
     response,
-    chunksWritten: pinned && response.headers.has(EGRESS_CHUNKS_HEADER),
+    chunksWritten: isCarried && response.headers.has(EGRESS_CHUNKS_HEADER),
     decoded,
     // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
     declaredBytes: decoded ? undefined : declaredLength(response.headers),
-    evidenceSha256: pinned ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
+    evidenceSha256: isCarried ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
 }
 
@@ -125,22 +128,35 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
   return body
 }
 
+/** A call of the daemon. */
+function carriedInit(call: ProviderCall): LinkInit {
+  const { constraints, ordered, body } = call
+  const { adapter, baseUrl } = call.route.provider
+  const { headers, ...init } = providerInit(call, call.clock.signal)
+  return {
+    ...init,
+    headers: {
+      ...(constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
+      ...(ordered && { [EGRESS_CHUNKS_HEADER]: printChunkOrder(ordered.order) }),
+      ...(adapter === 'none' && { [EGRESS_UNATTESTED_HEADER]: baseUrl }),
+      ...headers,
+    },
+    body: withAhead(body, ordered?.ahead),
+  }
+}
+
 /** @param signal the one of the attempt, in the form that the call takes */
-function requestInit<Signal>(call: ProviderCall, signal: Signal) {
-  const { constraints, ordered } = call
-  const { adapter, apiKey } = call.route.provider
-  const pinned = adapter !== 'none'
+function providerInit<Signal>(call: ProviderCall, signal: Signal) {
+  const { apiKey } = call.route.provider
   return {
     method: 'POST',
     headers: {
-      ...(pinned && constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
-      ...(pinned && ordered && { [EGRESS_CHUNKS_HEADER]: printChunkOrder(ordered.order) }),
       'content-type': call.contentType,
       accept: call.accept,
       'accept-encoding': 'identity',
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     },
-    body: pinned ? withAhead(call.body, ordered?.ahead) : call.body,
+    body: call.body,
     redirect: 'manual' as const,
     signal,
   }
@@ -153,12 +169,10 @@ function withAhead(body: ProviderCall['body'], ahead: Bytes | undefined): Provid
 }
 
 async function callDirectly(call: ProviderCall): Promise<Response> {
-  const { provider } = call.route
-  if (call.constraints !== undefined) requireWithoutEvidence(call.constraints, provider)
-  const { baseUrl } = provider
+  const { baseUrl } = call.route.provider
   const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.probeConnect)
   try {
-    const init = requestInit(call, call.clock.signal.ofPlatform())
+    const init = providerInit(call, call.clock.signal.ofPlatform())
     return await fetch(`${baseUrl}${call.path}`, init)
   } catch {
     throw lostConnection(call.clock, true)
@@ -167,11 +181,9 @@ async function callDirectly(call: ProviderCall): Promise<Response> {
   }
 }
 
-/**
- * A provider without attestation is called without the daemon, so its constraints are checked here: it meets only those
- * that need no evidence.
- */
-function requireWithoutEvidence(constraints: Constraints, { name }: Provider): void {
+/** A provider without attestation meets only constraints that need no evidence. */
+function requireWithoutEvidence(constraints: Constraints | undefined, { name }: Provider): void {
+  if (constraints === undefined) return
   const peer = { provider: name, strength: 'none', evidenceSha256: null }
   if (unmetConstraint(constraints, peer) === undefined) return
   throw new AttemptFailure({ kind: 'attestation_not_accepted' })

@@ -6,8 +6,10 @@ export interface Provider {
   /** Without a trailing slash; endpoint paths are appended to it. */
   readonly baseUrl: string
   readonly apiKey: string | undefined
-  /** `none` is called directly; any other goes through the daemon's pinned egress. */
+  /** `none`: it has no attestation. */
   readonly adapter: ProviderConfig['attestation']['adapter']
+  /** Whether the daemon carries its calls; otherwise this worker calls it. */
+  readonly isCarried: boolean
 }
 
 /** One concrete way to reach one model: a region (or none), a provider and a model key. */
@@ -20,7 +22,7 @@ export interface Route {
   readonly config: RouteConfig
 }
 
-/** Whether calls go through the daemon. */
-export function isPinned({ provider }: Pick<Route, 'provider'>): boolean {
-  return provider.adapter !== 'none'
+/** Whether its calls go through the daemon. */
+export function isCarried({ provider }: Pick<Route, 'provider'>): boolean {
+  return provider.isCarried
 }

@@ -1,7 +1,7 @@
 import type { Link, LinkUnavailable, ThreadWatch } from '../link/link.ts'
 import type { Failure } from '../provider/failure.ts'
 import { MAX_RETRY_AFTER_MS } from '../provider/retry-after.ts'
-import { isPinned, type Route } from '../provider/route.ts'
+import { isCarried, type Route } from '../provider/route.ts'
 
 /** What this needs of the link. */
 type Daemon = Pick<Link, 'watchThread'> & { state(): Promise<unknown> }
@@ -82,7 +82,7 @@ export class CarriedCalls {
   }
 
   begin(route: Route): CarriedCall {
-    if (!isPinned(route)) return NOT_CARRIED
+    if (!isCarried(route)) return NOT_CARRIED
     const watch = this.#daemon.watchThread()
     const { thread } = watch
     if (thread !== undefined) this.#count(thread, route.id, 1)

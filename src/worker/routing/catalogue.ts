@@ -9,6 +9,9 @@ import {
 } from './catalogue-index.ts'
 import { preferByPrice } from './selection.ts'
 
+/** The providers whose calls the daemon carries: all of them, or those with an attestation. */
+export type Carried = 'all' | 'attested'
+
 /** The routes of one configuration, compiled once so that a request needs only a few map look-ups. */
 export interface Catalogue extends CatalogueIndex {
   /** As configured, in configured order. */
@@ -23,14 +26,16 @@ export interface Catalogue extends CatalogueIndex {
 /**
  * Compiles a checked configuration.
  * @param providerApiKeys API keys by provider name, for providers that have one
+ * @param daemonCarries whose calls the daemon carries
  * @throws Error naming the path of a reference that does not resolve
  */
 export function compileCatalogue(
   config: RouterConfig,
   providerApiKeys: Readonly<Record<string, string>>,
+  daemonCarries: Carried,
 ): Catalogue {
   const { service } = config
-  const routes = compileRoutes(config, compileProviders(config, providerApiKeys))
+  const routes = compileRoutes(config, compileProviders(config, providerApiKeys, daemonCarries))
   const prefer: Prefer =
     service.selection === 'price' ? preferByPrice(routes, service.usd_eur) : (group) => group
   const index = indexRoutes(routes, prefer)
@@ -57,14 +62,14 @@ export function compileCatalogue(
 function compileProviders(
   config: RouterConfig,
   apiKeys: Readonly<Record<string, string>>,
+  daemonCarries: Carried,
 ): Map<string, Provider> {
   const entries = Object.entries(config.providers).map(([name, provider]): [string, Provider] => {
-    const { attestation, base_url: baseUrl } = provider
+    const { adapter } = provider.attestation
+    const baseUrl = provider.base_url.replace(/\/+$/, '')
     const apiKey = Object.hasOwn(apiKeys, name) ? apiKeys[name] : undefined
-    return [
-      name,
-      { name, baseUrl: baseUrl.replace(/\/+$/, ''), apiKey, adapter: attestation.adapter },
-    ]
+    const isCarried = daemonCarries === 'all' || adapter !== 'none'
+    return [name, { name, baseUrl, apiKey, adapter, isCarried }]
   })
   return new Map(entries)
 }

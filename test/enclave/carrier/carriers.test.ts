@@ -93,6 +93,7 @@ beforeAll(async () => {
     envelope: new Map([[THE_ONE, { sha256: 'ee'.repeat(32), until: 4_000_000_000_000 }]]),
     providers: new Map([['nova', 'envelope']]),
     channels: new Map([['nova', proven]]),
+    unattested: new Map(),
     hops: new Map([
       [
         hopKey('nova', evidence.evidence_digest),

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { MessageCaller } from '../../../src/enclave/link-server/message-caller.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { refusal } from '../../../src/enclave/link/answer.ts'
 import { sendReply } from '../../../src/enclave/link-server/reply.ts'
@@ -40,7 +40,7 @@ async function set(respond: Respond, spki = key.spkiSha256): Promise<void> {
   provider = await startRecordingProvider(respond, key)
   const baseUrl = `https://127.0.0.1:${provider.port}/v1`
   const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: false }
-  egress = createPinnedEgress({
+  egress = createProviderEgress({
     proofs: proofsOf(reach, [spki]),
     connectMs: () => 2000,
     maxStreams: 1_000,

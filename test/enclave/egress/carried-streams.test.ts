@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
@@ -28,7 +28,7 @@ async function carry(
   maxStreams = 1_000,
 ) {
   const logged: unknown[] = []
-  const egress = createPinnedEgress({
+  const egress = createProviderEgress({
     proofs: provenAlways('nova', `https://127.0.0.1:${port}/v1`, tls.spkiSha256),
     connectMs: () => 30_000,
     joiner: new ChunkJoiner({ now: Date.now }),

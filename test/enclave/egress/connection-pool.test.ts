@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { ConnectionPool } from '../../../src/enclave/egress/connection-pool.ts'
+import { openPinnedConnection } from '../../../src/enclave/egress/pinned-connection.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { peerSpkiSha256 } from '../../../src/enclave/outbound/peer-key.ts'
 import { connectTls, type TlsTarget } from '../../../src/enclave/outbound/tls-connect.ts'
@@ -20,7 +21,9 @@ beforeAll(async () => {
 afterAll(() => provider.close())
 
 const poolOf = () =>
-  new ConnectionPool({ origin: `https://127.0.0.1:${provider.port}`, tls, spkiSha256 })
+  new ConnectionPool(() =>
+    openPinnedConnection(`https://127.0.0.1:${provider.port}`, tls, spkiSha256),
+  )
 
 it('gives a connection that was given back to the next exchange', async () => {
   const pool = poolOf()

@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { connectDirect } from '../../../src/enclave/egress/direct-socket.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
+import { connectTls } from '../../../src/enclave/outbound/tls-connect.ts'
 import { startByteProvider, type ByteProvider } from '../../support/byte-provider.ts'
 
 /** Patience with what must happen, ms. */
@@ -22,13 +23,9 @@ afterAll(() => provider.close())
 /** A connection, and the provider's side of it, which has sent `first`. */
 async function opened(): Promise<{ socket: TLSSocket; peer: TLSSocket }> {
   sent = undefined
-  const socket = await connectDirect({
-    host: '127.0.0.1',
-    port: provider.port,
-    webPki: false,
-    connectMs: 10_000,
-    now: Date.now,
-  })
+  const { port } = provider
+  const target = { host: '127.0.0.1', port, webPki: false, connectMs: 10_000, now: Date.now }
+  const socket = await connectDirect((take) => connectTls(target, take))
   socket.write('GET / HTTP/1.1\r\n\r\n')
   await expect.poll(() => sent, PATIENT).toBeDefined()
   if (sent === undefined) throw new Error('nobody asked')

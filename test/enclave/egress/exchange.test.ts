@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { createServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { Egress, EgressCall } from '../../../src/enclave/open-egress.ts'
 import {
@@ -23,7 +23,7 @@ let egress: Egress
 let link: EgressLink
 
 function egressTo(port: number, spkiSha256: string, connectMs = 10_000): Egress {
-  return createPinnedEgress({
+  return createProviderEgress({
     proofs: provenAlways('nova', `https://127.0.0.1:${port}/v1`, spkiSha256),
     connectMs: () => connectMs,
     joiner: new ChunkJoiner({ now: Date.now }),

@@ -11,7 +11,7 @@ import {
 } from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { createObservedFetch } from '../../../src/enclave/adapters/observed-fetch.ts'
@@ -44,7 +44,7 @@ beforeAll(async () => {
   provider = await startByteProvider(identity, sound)
   const baseUrl = `https://127.0.0.1:${provider.port}/v1`
   const proofs = provenAlways('nova', baseUrl, identity.spkiSha256)
-  egress = createPinnedEgress({
+  egress = createProviderEgress({
     proofs,
     connectMs: () => 2_000,
     joiner: new ChunkJoiner({ now: Date.now }),

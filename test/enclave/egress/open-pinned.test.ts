@@ -12,7 +12,7 @@ it.each([
   const take = async () => {
     throw new ConnectFailure(kind)
   }
-  const parts = { proofs: {}, pools: { of: () => ({ connections: { take }, basePath: '' }) } }
+  const parts = { proofs: {}, pools: { pinned: () => ({ connections: { take }, basePath: '' }) } }
   // Nothing else is asked of either.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const deps = parts as unknown as PinnedDeps

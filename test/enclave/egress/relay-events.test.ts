@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { toHex } from '../../../src/protocol/bytes.ts'
 import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
@@ -36,7 +36,7 @@ describe('a stream of events whose chunks are joined', () => {
     const baseUrl = `https://127.0.0.1:${provider.port}/v1`
     const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: false }
     const proofs = proofsOf(reach, [provider.tls.spkiSha256])
-    egress = createPinnedEgress({
+    egress = createProviderEgress({
       proofs,
       connectMs: () => 10_000,
       joiner: slowJoiner(),

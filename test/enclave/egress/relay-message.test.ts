@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { MessageCaller } from '../../../src/enclave/link-server/message-caller.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
@@ -31,8 +31,8 @@ beforeAll(async () => {
     now: Date.now,
     log: () => {},
   }
-  egress = createPinnedEgress(deps)
-  fullEgress = createPinnedEgress({ ...deps, memory: new EventMemory(0) })
+  egress = createProviderEgress(deps)
+  fullEgress = createProviderEgress({ ...deps, memory: new EventMemory(0) })
 })
 afterAll(async () => {
   egress.close()

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import type { ProvenProviders } from '../../../src/enclave/proofs.ts'
 import { proveMessage } from '../../../src/enclave/proofs/message-proof.ts'
 import { toHex, utf8 } from '../../../src/protocol/bytes.ts'
@@ -43,11 +43,12 @@ async function prove(spki: (own: string) => string) {
   const proofs: ProvenProviders = {
     list: () => [],
     channel: () => ({ ...reach, evidence }),
+    unattested: () => undefined,
     reverify: async () => undefined,
     distrust: () => {},
     hop: () => undefined,
   }
-  const egress = createPinnedEgress({
+  const egress = createProviderEgress({
     proofs,
     connectMs: () => 1000,
     joiner: new ChunkJoiner({ now: Date.now }),

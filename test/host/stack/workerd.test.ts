@@ -72,7 +72,7 @@ function plan(changes: Partial<WorkerdPlan> = {}): WorkerdPlan {
     storage: { engine: 'durable-object' },
     storageDir: directory,
     maxOpenRequests: 100,
-    privateNetwork: true,
+    providerCalls: 'worker',
     privateWebhooks: true,
     ...changes,
   }
@@ -132,9 +132,9 @@ describe('workerd under the generated configuration', () => {
     expect(Number((await get(again, '/count')).text)).toBe(before + 1)
   })
 
-  test('reaches no private address unless it may', async () => {
+  test('reaches no address itself where the daemon carries its calls', async () => {
     const open = await start()
-    const closed = await start({ privateNetwork: false })
+    const closed = await start({ providerCalls: 'daemon' })
     const target = `/out?url=${encodeURIComponent(`http://127.0.0.1:${open.http}/storage`)}`
     expect((await get(open, target)).text).toBe('durable-object')
     expect((await get(closed, target)).status).toBe(502)

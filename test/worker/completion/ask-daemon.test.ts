@@ -5,7 +5,7 @@ import { chatRoute } from '../../support/chat-fixtures.ts'
 
 const DIRECT = { route: chatRoute() }
 const PINNED = {
-  route: { ...DIRECT.route, provider: { ...DIRECT.route.provider, adapter: 'tinfoil' as const } },
+  route: { ...DIRECT.route, provider: { ...DIRECT.route.provider, isCarried: true } },
 }
 
 /** A link that notes how current a state it was asked for, and answers as it is told. */

@@ -36,7 +36,10 @@ const RECORD: StreamRecord = {
 }
 
 const ROUTE = chatRoute({ pricing: { currency: 'eur', input_per_mtok: 1, output_per_mtok: 2 } })
-const PINNED = { ...ROUTE, provider: { ...ROUTE.provider, adapter: 'tinfoil' as const } }
+const PINNED = {
+  ...ROUTE,
+  provider: { ...ROUTE.provider, adapter: 'tinfoil' as const, isCarried: true },
+}
 const ATTEMPT: PlannedAttempt = { route: PINNED, entry: 0, effort: undefined, failover: false }
 
 /** Digests take real time, which a test waits for by turns of the event loop. */

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Constraints } from '../../../src/protocol/constraints.ts'
 import type { Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
@@ -11,13 +11,17 @@ import { listen } from '../../support/listen.ts'
 import { routerConfig } from '../../support/router-config.ts'
 
 let server: Server | undefined
+/** The headers of the last call of the daemon. */
+let sent: Readonly<Record<string, unknown>> | undefined
 
+beforeEach(() => (sent = undefined))
 afterEach(() => server?.close())
 
 function route(provider: Partial<Provider>): Route {
   const [config] = routerConfig({ 'nova/glm': {} }).routes
   if (config === undefined) throw new Error('no route')
-  const base = { name: 'nova', baseUrl: 'https://nova.example/v1', apiKey: undefined }
+  const isCarried = provider.adapter !== 'none'
+  const base = { name: 'nova', baseUrl: 'https://nova.example/v1', apiKey: undefined, isCarried }
   return {
     id: 'nova/glm',
     modelKey: 'glm',
@@ -44,7 +48,10 @@ function call(provider: Partial<Provider>, answer?: Response, constraints?: Cons
     providers: nothing,
     recentProofs: nothing,
     evidence: nothing,
-    egress: async () => answer ?? nothing(),
+    egress: async (_provider, _path, init) => {
+      sent = Object.fromEntries(new Headers(init.headers))
+      return answer ?? nothing()
+    },
     endStream: nothing,
     watchThread: () => ({ thread: undefined, loss: nothing }),
   }
@@ -87,6 +94,29 @@ describe('a call through the daemon', () => {
     const headers = { 'x-cmr-evidence-sha256': 'ab'.repeat(32) }
     const reply = await call({}, new Response('{}', { headers }))
     expect(reply.evidenceSha256).toBe('ab'.repeat(32))
+  })
+})
+
+describe('a call through the daemon of a provider without attestation', () => {
+  const unattested = { adapter: 'none', isCarried: true, apiKey: 'k1' } as const
+
+  it('names the address that is meant, and has no evidence', async () => {
+    const reply = await call(unattested, new Response('{}'))
+    expect(reply.evidenceSha256).toBeNull()
+    expect(sent).toMatchObject({
+      'x-cmr-unattested': 'https://nova.example/v1',
+      authorization: 'Bearer k1',
+    })
+    await call({}, new Response('{}'))
+    expect(sent).not.toHaveProperty('x-cmr-unattested')
+  })
+
+  it('is not made where evidence is required', async () => {
+    await expect(call(unattested, new Response('{}'), { min: 'simulated' })).rejects.toMatchObject({
+      name: 'AttemptFailure',
+      message: 'attempt failed: attestation_not_accepted',
+    })
+    expect(sent).toBeUndefined()
   })
 })
 

@@ -14,7 +14,7 @@ const routes = catalogueOf({
 function pinned(id: string): Route {
   const route = routes.find((one) => one.id === id)
   if (route === undefined) throw new Error('no such route')
-  return { ...route, provider: { ...route.provider, adapter: 'envelope' } }
+  return { ...route, provider: { ...route.provider, isCarried: true } }
 }
 
 const nova = pinned('nova/glm')
@@ -131,7 +131,7 @@ describe('the death of a thread of the daemon', () => {
   it('is not counted for a thread that still answers, nor for a call that went past the daemon', async () => {
     const { daemon, calls } = worker()
     expect(await calls.begin(nova).lostThread()).toBeUndefined()
-    const past = { ...nova, provider: { ...nova.provider, adapter: 'none' as const } }
+    const past = { ...nova, provider: { ...nova.provider, isCarried: false } }
     const call = calls.begin(past)
     daemon.thread = 'two'
     expect(await call.lostThread()).toBeUndefined()

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { compileCatalogue } from '../../../src/worker/routing/catalogue.ts'
+import { checkConfig } from '../../../src/protocol/config-rules.ts'
+import { compileCatalogue, type Carried } from '../../../src/worker/routing/catalogue.ts'
 import { resolveSelector } from '../../../src/worker/routing/resolve.ts'
 import { catalogueOf, routerConfig, tokenPrice, unitPrice } from '../../support/router-config.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
@@ -64,21 +65,35 @@ describe('resolveSelector', () => {
 
 describe('compileCatalogue', () => {
   it('gives routes their provider with its key and a base address without trailing slashes', () => {
-    const catalogue = compileCatalogue(routerConfig({ 'nova/glm': {} }), {
-      nova: 'k1',
-      other: 'k2',
-    })
+    const keys = { nova: 'k1', other: 'k2' }
+    const catalogue = compileCatalogue(routerConfig({ 'nova/glm': {} }), keys, 'attested')
     expect(catalogue.routes[0]?.provider).toEqual({
       name: 'nova',
       baseUrl: 'https://nova.example/v1',
       apiKey: 'k1',
       adapter: 'none',
+      isCarried: false,
     })
+  })
+
+  it('has the daemon carry calls of attested providers, and all of them where it carries all', () => {
+    const config = routerConfig({ 'nova/glm': {}, 'vega/glm': {} })
+    const { nova, vega } = config.providers
+    if (nova === undefined || vega === undefined) throw new Error('no such provider')
+    const attestation = { adapter: 'dstack', allowed_compose_hashes: ['ab'.repeat(32)] }
+    const check = checkConfig({ ...config, providers: { nova, vega: { ...vega, attestation } } })
+    if (!check.ok) throw new Error(JSON.stringify(check.problems))
+    const carriedBy = (carried: Carried) =>
+      compileCatalogue(check.config, {}, carried).routes.map(({ provider }) => provider.isCarried)
+    expect([carriedBy('attested'), carriedBy('all')]).toEqual([
+      [false, true],
+      [true, true],
+    ])
   })
 
   it('takes no API key from what every object inherits', () => {
     const config = routerConfig({ 'constructor/glm': {} })
-    expect(compileCatalogue(config, {}).routes[0]?.provider.apiKey).toBeUndefined()
+    expect(compileCatalogue(config, {}, 'attested').routes[0]?.provider.apiKey).toBeUndefined()
   })
 
   it('resolves the approved selectors of auto in order', () => {
@@ -91,12 +106,14 @@ describe('compileCatalogue', () => {
     const config = routerConfig(ROUTES)
     const { service, providers } = config
     const lost = { ...config, service: { ...service, auto: ['glm', 'gone'] } }
-    expect(() => compileCatalogue(lost, {})).toThrow(
+    expect(() => compileCatalogue(lost, {}, 'attested')).toThrow(
       'service.auto[1]: no route answers this selector',
     )
     const { nova: _, ...others } = providers
     const without = { ...config, providers: others }
-    expect(() => compileCatalogue(without, {})).toThrow('routes[0].provider: no such provider')
+    expect(() => compileCatalogue(without, {}, 'attested')).toThrow(
+      'routes[0].provider: no such provider',
+    )
   })
 
   it('builds a derived value once', () => {
@@ -111,7 +128,7 @@ describe('compileCatalogue', () => {
     const names = Array.from({ length: 10_000 }, (_, n) => `r${n % 4}/p${n % 20}/m${n % 500}-${n}`)
     const config = routerConfig(Object.fromEntries(names.map((name) => [name, {}])))
     const before = cpuMs()
-    const catalogue = compileCatalogue(config, {})
+    const catalogue = compileCatalogue(config, {}, 'attested')
     const found = names.filter((name) => resolveSelector(catalogue, name)?.kind === 'concrete')
     expect(cpuMs() - before).toBeLessThan(2_000)
     expect(found).toHaveLength(10_000)

@@ -58,7 +58,7 @@ async function storageAt(databaseUrl: string, databaseCa: string | undefined) {
     databaseCa,
     storageDir: directory,
     maxOpenRequests: 100,
-    privateNetwork: false,
+    providerCalls: 'daemon',
     privateWebhooks: false,
   })
   const worker = await startWorker(config, { logFile: join(directory, 'worker.log') })

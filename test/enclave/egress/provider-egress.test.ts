@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
-import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
@@ -55,7 +55,7 @@ async function set(setting: Setting = {}): Promise<CountedProofs> {
   const spkis = setting.proven ?? [keys[0].spkiSha256]
   const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: setting.webPki ?? false }
   const proofs = proofsOf(reach, spkis)
-  egress = createPinnedEgress({
+  egress = createProviderEgress({
     proofs,
     connectMs: () => setting.connectMs ?? 2000,
     joiner: new ChunkJoiner({ now: Date.now }),
@@ -166,7 +166,7 @@ describe('a peer with another key', () => {
 
 describe('a call that cannot be made', () => {
   it.each([
-    ['vega', 400, 'invalid_request', 'this provider is called without the daemon'],
+    ['vega', 400, 'invalid_request', 'this provider has no attestation'],
     ['nobody', 404, 'not_found', 'no provider of that name'],
   ])('is refused for %s', async (name, status, code, message) => {
     await set()

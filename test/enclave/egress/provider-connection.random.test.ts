@@ -1,7 +1,8 @@
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Exchange } from '../../../src/enclave/egress/exchange.ts'
-import { PinnedConnection } from '../../../src/enclave/egress/pinned-connection.ts'
+import { openPinnedConnection } from '../../../src/enclave/egress/pinned-connection.ts'
+import type { ProviderConnection } from '../../../src/enclave/egress/provider-connection.ts'
 import type { ProviderAnswer } from '../../../src/enclave/egress/provider-answer.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { connectTls, type TlsTarget } from '../../../src/enclave/outbound/tls-connect.ts'
@@ -70,7 +71,7 @@ async function sendInPieces(tls: TLSSocket, bytes: Buffer, random: Random): Prom
 }
 
 /** Reads an answer by fits and starts: it rests, as under load, and is held back, as by a slow worker, each by itself. */
-function readByFits(answer: ProviderAnswer, connection: PinnedConnection, random: Random) {
+function readByFits(answer: ProviderAnswer, connection: ProviderConnection, random: Random) {
   const parts: Buffer[] = []
   const { promise: ended, resolve } = Promise.withResolvers<'end' | 'close'>()
   answer.on('data', (bytes) => {
@@ -95,7 +96,7 @@ it.each(Array.from({ length: 40 }, (_, index) => index + 1))(
   'answers arrive whole and in order, one after another, however they come and are read (seed %i)',
   async (seed) => {
     const random = randomOf(seed)
-    let connection: PinnedConnection | undefined
+    let connection: ProviderConnection | undefined
     for (let round = 0; round < 6; round += 1) {
       const framings = Object.values(FRAMINGS)
       const framing = framings[random(framings.length)] ?? FRAMINGS.close
@@ -110,7 +111,7 @@ it.each(Array.from({ length: 40 }, (_, index) => index + 1))(
         if (framing === FRAMINGS.close) tls.end()
       }
       if (connection?.isOpen !== true) {
-        connection = await PinnedConnection.open(
+        connection = await openPinnedConnection(
           `https://127.0.0.1:${provider.port}`,
           target,
           spkiSha256,

@@ -4,15 +4,18 @@ import {
   EGRESS_CHUNKS_HEADER,
   EGRESS_ERROR_HEADER,
   EGRESS_REQUIRE_HEADER,
+  EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
 import { parseChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
 import type { Egress, EgressCall, EgressRequest, MessageEgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
-import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
+import type { ProvenProviders, UnattestedProvider } from '../proofs.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
 import { EventMemory } from './event-memory.ts'
-import { openPinned, unproven, type OpenConnection, type PinnedDeps } from './open-pinned.ts'
+import type { Channel, OpenConnection } from './open-connection.ts'
+import { openPinned, unproven, type PinnedDeps } from './open-pinned.ts'
+import { openUnattested } from './open-unattested.ts'
 import { aheadBytes, orderedChunks } from './ordered-chunks.ts'
 import { createPools } from './pools.ts'
 import { relay, passOnBytes } from './relay.ts'
@@ -45,8 +48,11 @@ interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log
   readonly waiting: WaitingAnswers
 }
 
-/** Egress over connections whose live key is the one that verified evidence binds. */
-export function createPinnedEgress({ connectMs, maxStreams, ...given }: EgressDeps): Egress {
+/**
+ * Egress over connections whose live key is the one that verified evidence binds, and to providers that are configured
+ * without attestation.
+ */
+export function createProviderEgress({ connectMs, maxStreams, ...given }: EgressDeps): Egress {
   const onFull = () => given.log('streams_left_to_workers', { reason: fullReason(maxStreams) })
   const deps = {
     memory: new EventMemory(),
@@ -93,18 +99,18 @@ function nameRefusal(response: ServerResponse, error: unknown): void {
 }
 
 /**
- * Look up the proof -> connect to the proven key -> check the caller's constraints -> relay request and answer. Nothing is
+ * Look up the proof -> connect to the proven key (or to a provider without attestation) -> check the caller's constraints -> relay request and answer. Nothing is
  * sent before the last step.
  */
 async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
   const order = readOrder(request.headers[EGRESS_CHUNKS_HEADER])
-  const channel = requireChannel(provider, deps.proofs)
+  const channel = requireChannel(provider, request.headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
   const body = await bodyOf(request, aheadBytes(order?.format))
   try {
     const ordered = order && orderedChunks(order, body.ahead)
-    const open = await openPinned(channel, deps)
+    const open = await openTo(channel, deps)
     if (response.closed) return open.pool.release(open.connection)
     if (constraints !== undefined) requireConstraints(constraints, open)
     await relay({ request, response, body, path, open, ordered, ...deps })
@@ -129,8 +135,8 @@ function sendWaiting(id: string, response: ServerResponse, deps: CarryDeps): voi
 async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<void> {
   const { provider, headers, caller } = call
   const constraints = readConstraints(headers[EGRESS_REQUIRE_HEADER])
-  const channel = requireChannel(provider, deps.proofs)
-  const open = await openPinned(channel, deps)
+  const channel = requireChannel(provider, headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
+  const open = await openTo(channel, deps)
   if (caller.hasLeft) return open.pool.release(open.connection)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const { waiting, memory } = deps
@@ -159,25 +165,47 @@ function requireConstraints(
   { channel, connection, pool }: OpenConnection,
 ): void {
   const { provider, evidence } = channel
-  const { attestation_strength: strength, evidence_digest: evidenceSha256 } = evidence
+  const strength = evidence?.attestation_strength ?? 'none'
+  const evidenceSha256 = evidence?.evidence_digest ?? null
   const unmet = unmetConstraint(constraints, { provider, strength, evidenceSha256 })
   if (unmet === undefined) return
   pool.release(connection)
   throw new LinkError('constraints_unmet', `the provider does not meet \`${unmet}\``)
 }
 
+/**
+ * Whom a call may reach.
+ * @param unattested what the caller says of a provider without attestation
+ * @throws LinkError when the provider has no proof, and is not one without attestation that the caller means
+ */
 function requireChannel(
   provider: string,
-  proofs: Pick<ProvenProviders, 'channel' | 'list'>,
-): ProviderChannel {
+  unattested: string | string[] | undefined,
+  proofs: Omit<ProvenProviders, 'hop'>,
+): Channel {
+  if (unattested !== undefined) return requireUnattested(provider, String(unattested), proofs)
   const channel = proofs.channel(provider)
   if (channel !== undefined) return channel
   const proof = proofs.list().find((candidate) => candidate.provider === provider)
   if (proof === undefined) throw new LinkError('not_found', 'no provider of that name')
   if (proof.adapter === 'none') {
-    throw new LinkError('invalid_request', 'this provider is called without the daemon')
+    throw new LinkError('invalid_request', 'this provider has no attestation')
   }
   throw unproven()
+}
+
+function requireUnattested(
+  provider: string,
+  baseUrl: string,
+  proofs: Pick<ProvenProviders, 'unattested'>,
+): UnattestedProvider {
+  const known = proofs.unattested(provider, baseUrl)
+  if (known !== undefined) return known
+  throw new LinkError('not_found', 'no provider of that name and address without attestation')
+}
+
+async function openTo(channel: Channel, deps: PinnedDeps): Promise<OpenConnection> {
+  return channel.evidence === null ? openUnattested(channel, deps) : openPinned(channel, deps)
 }
 
 async function get(

@@ -1,0 +1,53 @@
+import { lookup, type LookupAddress } from 'node:dns'
+import { BlockList, type LookupFunction } from 'node:net'
+
+/** Networks that are no part of the public Internet (IANA's registries of special-purpose addresses, RFC 6890). */
+const NOT_PUBLIC = {
+  ipv4: [
+    ['0.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['127.0.0.0', 8],
+    ['169.254.0.0', 16],
+    ['172.16.0.0', 12],
+    ['192.0.0.0', 24],
+    ['192.168.0.0', 16],
+    ['198.18.0.0', 15],
+    ['224.0.0.0', 3],
+  ],
+  ipv6: [
+    ['::', 127],
+    // To addresses of IPv4, which another machine translates.
+    ['64:ff9b::', 96],
+    ['64:ff9b:1::', 48],
+    ['fc00::', 7],
+    ['fe80::', 10],
+    ['ff00::', 8],
+  ],
+} as const
+
+const notPublic = new BlockList()
+for (const [network, prefix] of NOT_PUBLIC.ipv4) notPublic.addSubnet(network, prefix, 'ipv4')
+for (const [network, prefix] of NOT_PUBLIC.ipv6) notPublic.addSubnet(network, prefix, 'ipv6')
+
+export function isPublicAddress({ address, family }: LookupAddress): boolean {
+  return !notPublic.check(address, family === 6 ? 'ipv6' : 'ipv4')
+}
+
+/**
+ * Looks a name up as Node does, and leaves out addresses that are not public: whoever answers for a name cannot lead a
+ * connection into the operator's own network.
+ * @param resolve in place of the system's
+ */
+export function createPublicLookup(resolve: typeof lookup = lookup): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, [])
+      const open = addresses.filter(isPublicAddress)
+      const [first] = open
+      if (first === undefined) return callback(new Error('no public address'), [])
+      if (options.all === true) callback(null, open)
+      else callback(null, first.address, first.family)
+    })
+  }
+}

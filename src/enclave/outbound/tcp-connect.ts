@@ -1,0 +1,26 @@
+import { connect, type LookupFunction, type Socket } from 'node:net'
+import { established, type ConnectTime } from './established.ts'
+import { takenBy, type TakeBytes } from './taken-reads.ts'
+
+export interface TcpTarget extends ConnectTime {
+  readonly host: string
+  readonly port: number
+  /** In place of the system's. */
+  readonly lookup?: LookupFunction
+}
+
+/**
+ * Opens a connection without TLS; nothing is sent.
+ * @param take is given what is read, in place of the socket's own stream
+ * @throws ConnectFailure when no connection is established in time
+ */
+export function connectTcp(target: TcpTarget, take?: TakeBytes): Promise<Socket> {
+  const { host, port, lookup } = target
+  const socket: Socket = connect({
+    host,
+    port,
+    ...(lookup && { lookup }),
+    ...takenBy(take, () => socket),
+  })
+  return established(socket, 'connect', target)
+}

@@ -1,0 +1,45 @@
+import { isIP } from 'node:net'
+import type { Mode, ProviderConfig } from '../../protocol/config.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
+import { peerAddress } from '../outbound/peer-address.ts'
+import type { KnownHop, UnattestedProvider } from '../proofs.ts'
+import { UNATTESTED } from './inference-hop.ts'
+
+/** The providers that are, or were under an earlier configuration of this process, called without attestation. */
+export class UnattestedProviders {
+  /** By name and address. Never shrinks: a call may begin, and end, after a reload that removed its provider. */
+  readonly #byName = new Map<string, Map<string, UnattestedProvider>>()
+
+  add(provider: string, config: Pick<ProviderConfig, 'base_url'>, mode: Mode): void {
+    const baseUrl = config.base_url.replace(/\/+$/, '')
+    const publicOnly = mode === 'production' && isOpenName(peerAddress(baseUrl).host)
+    const known = this.#byName.get(provider) ?? new Map<string, UnattestedProvider>()
+    known.set(baseUrl, { provider, baseUrl, publicOnly, evidence: null })
+    this.#byName.set(provider, known)
+  }
+
+  find(provider: string, baseUrl: string): UnattestedProvider | undefined {
+    return this.#byName.get(provider)?.get(baseUrl)
+  }
+
+  has(provider: string): boolean {
+    return this.#byName.has(provider)
+  }
+
+  list(): readonly UnattestedProvider[] {
+    return [...this.#byName.values()].flatMap((known) => [...known.values()])
+  }
+
+  hops(): readonly KnownHop[] {
+    return [...this.#byName.keys()].map((provider) => ({
+      provider,
+      evidenceSha256: null,
+      hop: UNATTESTED,
+    }))
+  }
+}
+
+/** Whether others decide which addresses a host has: an address and `localhost` are what the operator wrote. */
+function isOpenName(host: string): boolean {
+  return isIP(host) === 0 && !isLoopbackHost(host)
+}
