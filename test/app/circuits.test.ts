@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { FIRST, OTHER, sound, status } from '../faults/answers.ts'
 import { ask } from '../faults/ask.ts'
 import { openWorld, type StackWorld } from '../faults/world.ts'
+import { until } from '../support/stack.ts'
 import type { ProviderCall } from '../support/fault-provider.ts'
 
 const MODELS = ['whole', 'streamed', 'whole-long', 'streamed-long'].map((name) => `circuit-${name}`)
@@ -31,6 +34,13 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
+/** How many failures of a route its worker has written down. */
+function failuresNoted(model: string): number {
+  const log = readFileSync(join(world.stack.stateDir, 'log/worker.log'), 'utf8')
+  const isOne = (line: string) => line.includes('"attempt_failed"') && line.includes(`/${model}"`)
+  return log.split('\n').filter(isOne).length
+}
+
 test.each([
   ['whole', false, { 'x-service-timeout-seconds': '4' }],
   ['streamed', true, undefined],
@@ -46,6 +56,8 @@ test.each([
       ...(headers !== undefined && { headers }),
     }
     await Promise.all(Array.from({ length: ERRORS }, () => ask(world, customer, long)))
+    // Their clients do not wait until the daemon was asked whether it was to blame.
+    await until(() => failuresNoted(request.model) === ERRORS)
     expect((await ask(world, customer, request)).text).toBe(OTHER)
     expect((await ask(world, other, request)).text).toBe(FIRST)
   },

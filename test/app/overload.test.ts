@@ -61,7 +61,8 @@ beforeAll(async () => {
       { model: 'large', at: 'alpha', script: large },
       { model: 'unfinished', at: 'alpha', script: unfinished },
     ],
-    { env, timeouts },
+    // The worker reads streams itself, so that what it keeps of them is in its own memory.
+    { env, timeouts, pinned: false },
   )
   customer = await world.newCustomer()
 })
