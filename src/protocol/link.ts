@@ -55,7 +55,7 @@ export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
 export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
 
 /**
- * On an egress call of a provider without attestation: its `base_url` without a trailing slash, as the worker knows it. The
+ * On an egress call of a provider without attestation: its `base_url` as the worker knows it (`bareBaseUrl`). The
  * daemon calls a provider under no other condition without a proof, and no attested one with this header.
  */
 export const EGRESS_UNATTESTED_HEADER = 'x-cmr-unattested'

@@ -1,3 +1,4 @@
+import { bareBaseUrl } from '../../protocol/base-url.ts'
 import type { ProviderConfig } from '../../protocol/config.ts'
 import type { OpenAdapter } from '../adapters/table.ts'
 import type { LoadedConfig } from '../config/load-config.ts'
@@ -99,7 +100,7 @@ function start({ name, key, loaded, deps, hops }: StartInputs): Kept {
   const { config, providerApiKeys } = loaded
   const provider = config.providers[name]
   if (provider === undefined) throw new Error('internal error: a provider without configuration')
-  const baseUrl = provider.base_url.replace(/\/+$/, '')
+  const baseUrl = bareBaseUrl(provider.base_url)
   const apiKey = providerApiKeys[name]
   const opened = deps.openAdapter(provider.attestation, {
     baseUrl,

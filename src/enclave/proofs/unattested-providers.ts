@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { bareBaseUrl } from '../../protocol/base-url.ts'
 import type { Mode, ProviderConfig } from '../../protocol/config.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { peerAddress } from '../outbound/peer-address.ts'
@@ -11,7 +12,7 @@ export class UnattestedProviders {
   readonly #byName = new Map<string, Map<string, UnattestedProvider>>()
 
   add(provider: string, config: Pick<ProviderConfig, 'base_url'>, mode: Mode): void {
-    const baseUrl = config.base_url.replace(/\/+$/, '')
+    const baseUrl = bareBaseUrl(config.base_url)
     const publicOnly = mode === 'production' && isOpenName(peerAddress(baseUrl).host)
     const known = this.#byName.get(provider) ?? new Map<string, UnattestedProvider>()
     known.set(baseUrl, { provider, baseUrl, publicOnly, evidence: null })

@@ -1,3 +1,4 @@
+import { bareBaseUrl } from '../../protocol/base-url.ts'
 import type { RouteConfig, RouterConfig, ServiceConfig } from '../../protocol/config.ts'
 import { selectorOf } from '../../protocol/selector.ts'
 import type { Provider, Route } from '../provider/route.ts'
@@ -66,7 +67,7 @@ function compileProviders(
 ): Map<string, Provider> {
   const entries = Object.entries(config.providers).map(([name, provider]): [string, Provider] => {
     const { adapter } = provider.attestation
-    const baseUrl = provider.base_url.replace(/\/+$/, '')
+    const baseUrl = bareBaseUrl(provider.base_url)
     const apiKey = Object.hasOwn(apiKeys, name) ? apiKeys[name] : undefined
     const isCarried = daemonCarries === 'all' || adapter !== 'none'
     return [name, { name, baseUrl, apiKey, adapter, isCarried }]

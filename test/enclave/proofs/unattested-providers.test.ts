@@ -15,6 +15,13 @@ it('finds a provider by name and address, without trailing slashes, after it is 
   expect(providers.hops().map(({ provider }) => provider)).toEqual(['nova'])
 })
 
+it('finds a provider whose address has other characters than ASCII by what the worker names it by', () => {
+  const providers = new UnattestedProviders()
+  providers.add('nova', { base_url: 'https://bücher.example/v1/' }, 'local')
+  const baseUrl = 'https://xn--bcher-kva.example/v1'
+  expect(providers.find('nova', baseUrl)).toMatchObject({ baseUrl })
+})
+
 it.each([
   ['https://provider.example/v1', true],
   ['http://provider.example:8080', true],

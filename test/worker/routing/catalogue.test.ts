@@ -76,6 +76,15 @@ describe('compileCatalogue', () => {
     })
   })
 
+  it('gives a base address of other characters than ASCII in the form that a header can carry', () => {
+    const config = routerConfig({ 'nova/glm': {} })
+    const { nova } = config.providers
+    if (nova === undefined) throw new Error('no such provider')
+    const providers = { nova: { ...nova, base_url: 'https://bücher.example/v1/' } }
+    const catalogue = compileCatalogue({ ...config, providers }, {}, 'all')
+    expect(catalogue.routes[0]?.provider.baseUrl).toBe('https://xn--bcher-kva.example/v1')
+  })
+
   it('has the daemon carry calls of attested providers, and all of them where it carries all', () => {
     const config = routerConfig({ 'nova/glm': {}, 'vega/glm': {} })
     const { nova, vega } = config.providers
