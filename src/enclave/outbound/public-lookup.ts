@@ -1,5 +1,6 @@
-import { lookup, type LookupAddress } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 import { BlockList, type LookupFunction } from 'node:net'
+import { lookupBy, lookUpShared, type LookUpAll } from './shared-lookup.ts'
 
 /** Networks that are no part of the public Internet (IANA's registries of special-purpose addresses, RFC 6890). */
 const NOT_PUBLIC = {
@@ -35,19 +36,15 @@ export function isPublicAddress({ address, family }: LookupAddress): boolean {
 }
 
 /**
- * Looks a name up as Node does, and leaves out addresses that are not public: whoever answers for a name cannot lead a
- * connection into the operator's own network.
- * @param resolve in place of the system's
+ * Leaves out addresses that are not public: whoever answers for the name cannot lead a connection into the operator's own
+ * network.
+ * @param lookUp finds all addresses of a name
  */
-export function createPublicLookup(resolve: typeof lookup = lookup): LookupFunction {
-  return (hostname, options, callback) => {
-    resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, [])
+export function createPublicLookup(lookUp: LookUpAll = lookUpShared): LookupFunction {
+  return lookupBy((hostname, done) => {
+    lookUp(hostname, (error, addresses) => {
       const open = addresses.filter(isPublicAddress)
-      const [first] = open
-      if (first === undefined) return callback(new Error('no public address'), [])
-      if (options.all === true) callback(null, open)
-      else callback(null, first.address, first.family)
+      done(error ?? (open.length > 0 ? null : new Error('no public address')), open)
     })
-  }
+  })
 }

@@ -1,11 +1,12 @@
 import { connect, type LookupFunction, type Socket } from 'node:net'
 import { established, type ConnectTime } from './established.ts'
+import { sharedLookup } from './shared-lookup.ts'
 import { takenBy, type TakeBytes } from './taken-reads.ts'
 
 export interface TcpTarget extends ConnectTime {
   readonly host: string
   readonly port: number
-  /** In place of the system's. */
+  /** Absent: leads to any address. */
   readonly lookup?: LookupFunction
 }
 
@@ -15,11 +16,11 @@ export interface TcpTarget extends ConnectTime {
  * @throws ConnectFailure when no connection is established in time
  */
 export function connectTcp(target: TcpTarget, take?: TakeBytes): Promise<Socket> {
-  const { host, port, lookup } = target
+  const { host, port, lookup = sharedLookup } = target
   const socket: Socket = connect({
     host,
     port,
-    ...(lookup && { lookup }),
+    lookup,
     ...takenBy(take, () => socket),
   })
   return established(socket, 'connect', target)

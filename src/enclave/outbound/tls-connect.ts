@@ -2,6 +2,7 @@ import { isIP, type LookupFunction } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { established, type ConnectTime } from './established.ts'
 import { peerAddress, type PeerAddress } from './peer-address.ts'
+import { sharedLookup } from './shared-lookup.ts'
 import { takenBy, type TakeBytes } from './taken-reads.ts'
 
 export interface TlsTarget extends ConnectTime {
@@ -11,7 +12,7 @@ export interface TlsTarget extends ConnectTime {
   readonly webPki: boolean
   /** Takes TLS 1.2, too. */
   readonly oldTls?: boolean
-  /** In place of the system's. */
+  /** Absent: leads to any address. */
   readonly lookup?: LookupFunction
 }
 
@@ -22,12 +23,12 @@ export interface TlsTarget extends ConnectTime {
  * @throws ConnectFailure when no connection is established in time
  */
 export function connectTls(target: TlsTarget, take?: TakeBytes): Promise<TLSSocket> {
-  const { host, port, webPki, oldTls = false, lookup } = target
+  const { host, port, webPki, oldTls = false, lookup = sharedLookup } = target
   const socket: TLSSocket = connect({
     host,
     port,
     ...(isIP(host) === 0 ? { servername: host } : {}),
-    ...(lookup && { lookup }),
+    lookup,
     minVersion: oldTls ? 'TLSv1.2' : 'TLSv1.3',
     ALPNProtocols: ['http/1.1'],
     rejectUnauthorized: webPki,

@@ -1,7 +1,7 @@
-import type { lookup } from 'node:dns'
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { createPublicLookup, isPublicAddress } from '../../../src/enclave/outbound/public-lookup.ts'
+import type { LookUpAll } from '../../../src/enclave/outbound/shared-lookup.ts'
 
 describe('an address', () => {
   it.each([
@@ -44,13 +44,9 @@ describe('an address', () => {
 })
 
 /** A resolver that knows one name. */
-function resolverOf(...addresses: readonly string[]): typeof lookup {
+function resolverOf(...addresses: readonly string[]): LookUpAll {
   const rows = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
-  const resolve = (_name: string, _options: object, done: (error: null, found: unknown) => void) =>
-    done(null, rows)
-  // Only this form of it is used.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return resolve as unknown as typeof lookup
+  return (_name, done) => done(null, rows)
 }
 
 function found(addresses: readonly string[], all: boolean): Promise<unknown> {
