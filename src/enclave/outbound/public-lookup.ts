@@ -18,17 +18,23 @@ const NOT_PUBLIC = {
   ],
   ipv6: [
     ['::', 127],
-    // To addresses of IPv4, which another machine translates.
-    ['64:ff9b::', 96],
+    // To addresses of IPv4, which the operator's own network translates.
     ['64:ff9b:1::', 48],
     ['fc00::', 7],
     ['fe80::', 10],
+    ['fec0::', 10],
     ['ff00::', 8],
   ],
 } as const
 
+/** To addresses of IPv4 (RFC 6052): in a network of IPv6 alone, the name server gives those of such hosts below it. */
+const TRANSLATED = { prefix: '64:ff9b::', bits: 96 }
+
 const notPublic = new BlockList()
-for (const [network, prefix] of NOT_PUBLIC.ipv4) notPublic.addSubnet(network, prefix, 'ipv4')
+for (const [network, prefix] of NOT_PUBLIC.ipv4) {
+  notPublic.addSubnet(network, prefix, 'ipv4')
+  notPublic.addSubnet(`${TRANSLATED.prefix}${network}`, TRANSLATED.bits + prefix, 'ipv6')
+}
 for (const [network, prefix] of NOT_PUBLIC.ipv6) notPublic.addSubnet(network, prefix, 'ipv6')
 
 export function isPublicAddress({ address, family }: LookupAddress): boolean {

@@ -23,9 +23,13 @@ describe('an address', () => {
     '::ffff:10.0.0.1',
     '::ffff:169.254.169.254',
     '64:ff9b::a00:1',
+    '64:ff9b::7f00:1',
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b:1::1',
     'fc00::1',
     'fd12::1',
     'fe80::1',
+    'fec0::1',
     'ff02::1',
   ])('%s is not public', (address) => {
     expect(isPublicAddress({ address, family: address.includes(':') ? 6 : 4 })).toBe(false)
@@ -38,6 +42,8 @@ describe('an address', () => {
     '192.0.1.1',
     '2606:4700::1111',
     '::ffff:1.1.1.1',
+    // As the name server of a network of IPv6 alone gives an address of IPv4.
+    '64:ff9b::101:101',
   ])('%s is public', (address) => {
     expect(isPublicAddress({ address, family: address.includes(':') ? 6 : 4 })).toBe(true)
   })
