@@ -13,7 +13,7 @@ export function modelName(behaviour: string, pinned: boolean): string {
   return `${pinned ? PINNED : ''}${behaviour}`
 }
 
-/** A configuration with the mock as two providers: reached directly, and attested through pinned egress. */
+/** A configuration with the mock as two providers: one without attestation, and one that is attested and pinned. */
 export function benchConfig({ port, tlsPort, rootJwk }: MockAddress, size: ConfigSize): unknown {
   const further = Array.from({ length: size.furtherRoutes }, (_, index) =>
     route(`further-${index}`, 'direct', 'whole'),

@@ -27,7 +27,7 @@ const ON_LOOPBACK = { http: ANY_PORT, https: ANY_PORT }
 
 /** A router with everything on, started from the same parts as by `npm start`. */
 export interface RouterStack {
-  /** Requests of that many customers in turn, direct or through the daemon's pinned egress. */
+  /** Requests of that many customers in turn, to the provider without attestation or to the pinned one. */
   system(name: string, customers: number, pinned: boolean): System
   /** The customers' ids, in the order of their callers. */
   readonly customerIds: readonly string[]

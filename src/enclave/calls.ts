@@ -21,7 +21,7 @@ export interface CallsInputs {
   readonly log: Log
 }
 
-/** Calls to attested providers from one thread. */
+/** Calls to providers from one thread. */
 export interface Calls {
   readonly egress: Egress
   readonly proveMessage: SignerDeps['proveMessage']

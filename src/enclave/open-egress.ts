@@ -4,7 +4,7 @@ import type { StreamRecord } from '../protocol/stream-record.ts'
 import { LinkError } from './link-error.ts'
 import type { MessageCaller } from './link-server/message-caller.ts'
 
-/** Makes calls to providers over connections that are pinned to attested keys. */
+/** Makes calls to providers: of attested ones over connections that are pinned to their keys. */
 export interface Egress {
   /**
    * Answers the exchange, streamed in both directions.

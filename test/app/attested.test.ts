@@ -218,7 +218,7 @@ describe('providers', () => {
     expect(proofOf('open')).toEqual({ attested: false, adapters: [] })
   })
 
-  test('without attestation are called directly, and receipts say so', async () => {
+  test('without attestation are called without proof, and receipts say so', async () => {
     const { service } = await completionOf(await chat('open'))
     expect(await inferenceHop(service.receipt_id)).toMatchObject({
       verified: false,

@@ -34,7 +34,7 @@ export interface CarriersInputs {
   readonly changes: Changes
 }
 
-/** Threads that carry calls to attested providers and sign receipts, each for some of the host's workers. */
+/** Threads that carry calls to providers and sign receipts, each for some of the host's workers. */
 export interface Carriers {
   /** Where each of them listens. */
   readonly ports: readonly number[]
