@@ -6,11 +6,16 @@ import { startDaemonProcess, type DaemonProcess } from '../daemon-process.ts'
 
 /** A real daemon with two carriers: what one thread learns, the others go by. */
 
-const config = (name: string) => ({
+const UNATTESTED = { adapter: 'none' }
+
+// Nobody listens there, so that a call that is carried meets nobody.
+const FORMER = 'http://127.0.0.1:1/v1'
+const LATTER = 'http://127.0.0.1:2/v1'
+const OTHER = 'http://127.0.0.1:3/v1'
+
+const config = (name: string, base_url = FORMER, attestation: object = UNATTESTED) => ({
   service: { name, mode: 'local' },
-  providers: {
-    nova: { base_url: 'http://127.0.0.1:9/v1', attestation: { adapter: 'none' } },
-  },
+  providers: { nova: { base_url, attestation } },
   routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
 })
 
@@ -56,6 +61,21 @@ async function signed(): Promise<number[]> {
   return (await callAll('/v1/sign', { method: 'POST', body })).map(({ status }) => status)
 }
 
+/** What becomes of calls of the provider as one without attestation at each of these addresses; undefined: as an attested one. */
+function called(...addresses: readonly (string | undefined)[]): Promise<unknown[]> {
+  return Promise.all(
+    addresses.map(async (address) => {
+      const headers = address === undefined ? {} : { 'x-cmr-unattested': address }
+      const init = { method: 'POST', body: '{}', headers }
+      const replies = await callAll('/v1/egress/nova/chat/completions', init)
+      const codes = replies.map((reply) => reply.headers['x-cmr-egress-error'])
+      return new Set(codes).size === 1 ? codes[0] : codes
+    }),
+  )
+}
+
+const CARRIED = 'provider_unreachable'
+
 describe('the carriers of a daemon', () => {
   it('report the same state as its main thread, and sign for a provider without attestation', async () => {
     const [main, ...others] = await states()
@@ -68,6 +88,26 @@ describe('the carriers of a daemon', () => {
     await daemon.next('reloaded')
     expect((await states()).map(({ generation }) => generation)).toEqual([2, 2, 2])
     expect(await signed()).toEqual([200, 200, 200])
+  })
+
+  it('call a provider without attestation where it is or was, and one that became attested by its proof alone', async () => {
+    const refused = 'invalid_request'
+    expect(await called(FORMER, LATTER, undefined)).toEqual([CARRIED, 'not_found', refused])
+    daemon.send({ type: 'reload', configText: JSON.stringify(config('moved', LATTER)) })
+    await daemon.next('reloaded')
+    expect(await called(FORMER, LATTER, undefined)).toEqual([CARRIED, CARRIED, refused])
+    const attestation = { adapter: 'dstack', allowed_compose_hashes: ['ab'.repeat(32)] }
+    const attested = config('attested', OTHER, attestation)
+    daemon.send({ type: 'reload', configText: JSON.stringify(attested) })
+    await daemon.next('reloaded')
+    expect(await called(LATTER, OTHER, undefined)).toEqual([
+      CARRIED,
+      'not_found',
+      'provider_unproven',
+    ])
+    daemon.send({ type: 'reload', configText: JSON.stringify(config('back', OTHER)) })
+    await daemon.next('reloaded')
+    expect(await called(OTHER, undefined)).toEqual([CARRIED, refused])
   })
 
   it('name the envelope of a new TLS key from the moment that the key is reported', async () => {
