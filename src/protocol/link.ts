@@ -56,7 +56,7 @@ export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
 
 /**
  * On an egress call of a provider without attestation: its `base_url` as the worker knows it (`bareBaseUrl`). The
- * daemon calls a provider under no other condition without a proof, and no attested one with this header.
+ * daemon calls a provider under no other condition without a proof.
  */
 export const EGRESS_UNATTESTED_HEADER = 'x-cmr-unattested'
 
