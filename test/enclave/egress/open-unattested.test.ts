@@ -1,5 +1,7 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, Server, type IncomingMessage } from 'node:http'
+import { createServer as createRawServer, type Server as RawServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
@@ -13,7 +15,7 @@ import { startRecordingProvider } from '../../support/recording-provider.ts'
 
 const PROMPT = 'a prompt that nobody else may see'
 
-let server: Server | undefined
+let server: RawServer | undefined
 let egress: Egress
 let link: EgressLink
 let asked: { readonly head: IncomingMessage; readonly body: string }[] = []
@@ -37,6 +39,24 @@ async function startPlain(): Promise<string> {
   return `http://127.0.0.1:${await listen(started)}/v1`
 }
 
+const sound = (body: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+
+/** A provider without TLS that answers each request with the next number, and sends more after the first answer. */
+async function startTalkative(more: string, afterMs: number | undefined): Promise<string> {
+  let count = 0
+  const started = createRawServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('data', () => {
+      const answer = sound(String(++count))
+      const isFirst = count === 1
+      socket.write(isFirst && afterMs === undefined ? answer + more : answer)
+      if (isFirst && afterMs !== undefined) setTimeout(() => socket.write(more), afterMs)
+    })
+  })
+  server = started
+  return `http://127.0.0.1:${await listen(started)}/v1`
+}
+
 /** An egress for `vega`, without attestation, and `nova`, whose proven key is this one; both have that address. */
 async function open(baseUrl: string, spki = 'ab'.repeat(32)): Promise<void> {
   const proofs = proofsOf({ provider: 'nova', baseUrl, apiKey: 'key', webPki: false }, [spki])
@@ -54,7 +74,7 @@ async function open(baseUrl: string, spki = 'ab'.repeat(32)): Promise<void> {
 afterEach(async () => {
   egress.close()
   await link.close()
-  server?.closeAllConnections()
+  if (server instanceof Server) server.closeAllConnections()
   server?.close()
 })
 
@@ -91,6 +111,24 @@ describe('a call of a provider without attestation', () => {
     for (const body of ['one', 'two', 'three']) await link.post('vega', body, at(baseUrl))
     expect(new Set(asked.map(({ head }) => head.socket.remotePort)).size).toBe(1)
   })
+
+  it.each([
+    ['another answer, at once', sound('nobody asked'), undefined],
+    ['another answer, while the connection rests', sound('nobody asked'), 10],
+    ['the beginning of another answer', 'HTTP/1.1 200 OK\r\nx-begun: ', 10],
+    ['more than it declared', 'and more', undefined],
+  ])(
+    'gets nothing of what a provider sent after the answer to an earlier one: %s',
+    async (_what, more, afterMs) => {
+      const baseUrl = await startTalkative(more, afterMs)
+      await open(baseUrl)
+      expect(await link.post('vega', 'one', at(baseUrl))).toMatchObject({ status: 200, text: '1' })
+      await delay(50)
+      const next = await link.post('vega', 'two', at(baseUrl))
+      expect(next).toMatchObject({ status: 200, text: '2' })
+      expect(next.headers).not.toHaveProperty('x-begun')
+    },
+  )
 
   it.each([
     ['an address that it does not have', 'vega', 'http://127.0.0.1:9/v1'],
