@@ -137,7 +137,8 @@ interface Selection {
   readonly timeouts: NonNullable<WorldOptions['timeouts']>
   readonly atATime?: number
   readonly modes?: readonly Variant['mode'][]
-  readonly pinned?: boolean
+  /** Who calls the provider: the worker, or the daemon, to an attested one or without attestation. */
+  readonly calls?: 'worker' | 'pinned' | 'carried'
   readonly declared?: boolean
   /** Whether so many streams run beside the trials that the router joins their chunks. */
   readonly crowded?: boolean
@@ -151,13 +152,13 @@ function providerFamily(
     timeouts,
     atATime = 12,
     crowded = false,
-    pinned = false,
+    calls = 'worker',
     ...more
   }: Selection,
 ): AnyFamily {
   const variants = variantsOf(cases, modes)
   const routes = variants.flatMap(routesOf)
-  const options = { timeouts, pinned, ...more }
+  const options = { timeouts, ...more, ...(calls !== 'carried' && { pinned: calls === 'pinned' }) }
   return family({
     name,
     trials: variants.map(trialOf),
@@ -172,8 +173,8 @@ const OTHER_CASES = CASES.filter(({ timed }) => timed !== true)
 const answered = ({ script }: ProviderCase) => script !== undefined
 
 /** Faults while chunks are joined; short clocks end none but silence. */
-const crowdedFamily = (name: string, pinned: boolean) =>
-  providerFamily(name, { cases: JOINED_CASES, timeouts: CROWDED, pinned, crowded: true })
+const crowdedFamily = (name: string, calls: Selection['calls'] & string) =>
+  providerFamily(name, { cases: JOINED_CASES, timeouts: CROWDED, calls, crowded: true })
 
 /**
  * Whole answers that the daemon sends as messages. After one that it cannot send so, the worker calls that provider over HTTP for a
@@ -186,7 +187,7 @@ const messageFamily = (name: string, timed: boolean) =>
     ),
     modes: ['whole'],
     timeouts: timed ? TIMED : PATIENT,
-    pinned: true,
+    calls: 'pinned',
     declared: true,
   })
 
@@ -195,22 +196,27 @@ export const PINNED_FAMILIES: readonly AnyFamily[] = [
   providerFamily('provider faults over pinned egress', {
     cases: OTHER_CASES.filter(answered),
     timeouts: PATIENT,
-    pinned: true,
+    calls: 'pinned',
   }),
   providerFamily('provider faults over pinned egress that a clock ends', {
     cases: TIMED_CASES.filter(answered),
     timeouts: TIMED,
-    pinned: true,
+    calls: 'pinned',
+  }),
+  providerFamily('provider faults in calls that the daemon carries without attestation', {
+    cases: OTHER_CASES.filter(answered),
+    timeouts: PATIENT,
+    calls: 'carried',
   }),
   messageFamily('provider faults in whole answers as messages', false),
   messageFamily('provider faults in whole answers as messages that a clock ends', true),
-  crowdedFamily('provider faults among many streams over pinned egress', true),
+  crowdedFamily('provider faults among many streams over pinned egress', 'pinned'),
 ]
 
 export const PROVIDER_FAMILIES: readonly AnyFamily[] = [
   providerFamily('provider faults', { cases: OTHER_CASES, timeouts: PATIENT }),
   providerFamily('provider faults that a clock ends', { cases: TIMED_CASES, timeouts: TIMED }),
-  crowdedFamily('provider faults among many streams', false),
+  crowdedFamily('provider faults among many streams', 'worker'),
   providerFamily('large provider answers', {
     cases: LARGE_CASES,
     timeouts: PATIENT,

@@ -76,8 +76,9 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly stateDir?: string
   /**
-   * Whether the scripted provider is attested, and reached through the daemon's pinned egress. False: the worker calls all
-   * providers itself, as on a host for Workers. Absent: the daemon carries their calls, and none is attested.
+   * Whether the scripted provider is attested, and reached through the daemon's pinned egress; providers without attestation
+   * are then called by the worker itself, as on a host for Workers. Absent: the daemon carries all calls, and no provider is
+   * attested.
    */
   readonly pinned?: boolean
   /** Whether whole answers declare their length, so that small ones come to the worker as messages. */
@@ -99,7 +100,7 @@ export async function openWorld(
   const { env, stateDir, pinned } = options
   const stack = await startStack({
     config,
-    env: { ...(pinned === false && { PROVIDER_CALLS: 'worker' }), ...env },
+    env: { ...(pinned !== undefined && { PROVIDER_CALLS: 'worker' }), ...env },
     ...(stateDir === undefined ? {} : { stateDir }),
   })
   const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)

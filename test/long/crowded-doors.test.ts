@@ -79,7 +79,7 @@ describe('a stream for another door', () => {
       alone = await seenOf(asker, 'beta', 'd')
       return seenOf(asker, 'alpha', 'p')
     })
-    const worker = await during({}, (asker) => seenOf(asker, 'alpha', 'p'))
+    const worker = await during({ pinned: false }, (asker) => seenOf(asker, 'alpha', 'p'))
     joined = { daemon, worker }
   }, 400_000)
 

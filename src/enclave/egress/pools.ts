@@ -115,6 +115,6 @@ function openUnattestedPool(
 }
 
 function splitBaseUrl(baseUrl: string): { origin: string; basePath: string } {
-  const { origin, pathname, search } = new URL(`${baseUrl}/`)
-  return { origin, basePath: `${pathname}${search}`.slice(0, -1) }
+  const { origin, pathname } = new URL(`${baseUrl}/`)
+  return { origin, basePath: pathname.slice(0, -1) }
 }

@@ -81,6 +81,9 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
   provider_malformed: { kind: 'unclassified' },
   connect_timeout: { kind: 'timeout', unanswered: true },
   exhausted: { kind: 'unavailable', unanswered: true, isOwn: true },
+  // The daemon has another configuration by now.
+  not_found: { kind: 'unavailable', unanswered: true, isOwn: true },
+  invalid_request: { kind: 'unavailable', unanswered: true, isOwn: true },
 }
 
 /**

@@ -81,6 +81,8 @@ describe('a call through the daemon', () => {
     ['constraints_unmet', { kind: 'attestation_not_accepted' }],
     ['connect_timeout', { kind: 'timeout', unanswered: true }],
     ['exhausted', { kind: 'unavailable', unanswered: true, isOwn: true }],
+    ['not_found', { kind: 'unavailable', unanswered: true, isOwn: true }],
+    ['invalid_request', { kind: 'unavailable', unanswered: true, isOwn: true }],
     ['anything else', { kind: 'unavailable' }],
   ])('that the daemon refuses with %s means so', async (code, failure) => {
     await expect(call({}, refused(code))).rejects.toMatchObject({
