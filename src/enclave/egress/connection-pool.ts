@@ -26,8 +26,15 @@ export class ConnectionPool {
     return opened
   }
 
-  /** Keeps a connection for the next exchange, if it is open and there is room. */
+  /**
+   * Keeps a connection for the next exchange, if it is open and there is room: not before the event loop has looked at it once
+   * more, since a provider may close it with its answer, and the end is read after all that came with the answer.
+   */
   release(connection: ProviderConnection): void {
+    if (connection.isOpen) setImmediate(() => setImmediate(() => this.#keep(connection)))
+  }
+
+  #keep(connection: ProviderConnection): void {
     if (!connection.isOpen) return
     if (this.#retired || this.#free.length >= MAX_FREE) connection.close()
     else this.#free.push(connection)

@@ -33,8 +33,7 @@ export async function relayMessage(parts: MessageRelayParts): Promise<void> {
   const { connection, pool, basePath } = open
   const exchange = new Exchange(
     (answer) => passOn(answer, parts),
-    // Only then has the connection noticed that its exchange is over.
-    () => queueMicrotask(() => pool.release(connection)),
+    () => pool.release(connection),
   )
   caller.onceLeft(() => exchange.abandon(new Error('the caller has left')))
   const length = String(body.length)

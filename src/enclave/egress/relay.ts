@@ -51,8 +51,7 @@ export async function relay(parts: RelayParts): Promise<void> {
     () => {
       // An answer may come before all of the request was sent; the rest of it is of no use then.
       body.discard()
-      // Only then has the connection noticed that its exchange is over.
-      queueMicrotask(() => pool.release(connection))
+      pool.release(connection)
     },
   )
   response.once('close', () => {

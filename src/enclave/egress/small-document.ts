@@ -27,7 +27,7 @@ export async function getDocument(
       answer.once('end', over.resolve)
       answer.once('close', () => over.reject(new Error('the answer is cut off or too large')))
     },
-    () => queueMicrotask(() => pool.release(connection)),
+    () => pool.release(connection),
   )
   const abandon = () => exchange.abandon(new Error('the answer took too long'))
   const headers = {

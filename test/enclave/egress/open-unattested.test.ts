@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, Server, type IncomingMessage } from 'node:http'
-import { createServer as createRawServer, type Server as RawServer } from 'node:net'
+import { createServer as createRawServer, type Server as RawServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
@@ -105,10 +105,44 @@ describe('a call of a provider without attestation', () => {
     expect(call?.head.headers).not.toHaveProperty('x-cmr-unattested')
   })
 
+  it.each([
+    ['together with its answers', (socket: Socket, answer: string) => void socket.end(answer)],
+    [
+      'right after them',
+      (socket: Socket, answer: string) => {
+        socket.write(answer)
+        setImmediate(() => socket.end())
+      },
+    ],
+  ])(
+    'is answered by a provider that closes its connections %s, without a word',
+    async (_when, end) => {
+      const closing = createRawServer({ allowHalfOpen: true }, (socket) => {
+        socket.on('error', () => {})
+        socket.on('data', () => end(socket, 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'))
+      })
+      const baseUrl = `http://127.0.0.1:${await listen(closing)}/v1`
+      await open(baseUrl)
+      const statuses = new Set<number>()
+      const askTwenty = async () => {
+        for (let count = 0; count < 20; count += 1) {
+          statuses.add((await link.post('vega', '{}', at(baseUrl))).status)
+        }
+      }
+      await Promise.all(Array.from({ length: 12 }, askTwenty))
+      expect([...statuses]).toEqual([200])
+      closing.close()
+    },
+  )
+
   it('uses a connection again', async () => {
     const baseUrl = await startPlain()
     await open(baseUrl)
-    for (const body of ['one', 'two', 'three']) await link.post('vega', body, at(baseUrl))
+    for (const body of ['one', 'two', 'three']) {
+      await link.post('vega', body, at(baseUrl))
+      // For a turn of the event loop a connection is not used again, because its end may follow.
+      for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    }
     expect(new Set(asked.map(({ head }) => head.socket.remotePort)).size).toBe(1)
   })
 
