@@ -18,6 +18,7 @@ import {
   type RecordingProvider,
   type Respond,
 } from '../../support/recording-provider.ts'
+import { poolHasLooked } from '../../support/pool-look.ts'
 
 let key: DaemonTls
 let provider: RecordingProvider
@@ -136,6 +137,7 @@ describe('a call as a message', () => {
   it('uses a connection again', async () => {
     await set(whole(429, 'busy'))
     expect(await carry()).toMatchObject({ head: { status: 429 }, text: 'busy' })
+    await poolHasLooked()
     expect(await carry()).toMatchObject({ head: { status: 429 }, text: 'busy' })
     expect(provider.connections()).toBe(1)
   })

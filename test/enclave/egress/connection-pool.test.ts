@@ -4,6 +4,7 @@ import { openPinnedConnection } from '../../../src/enclave/egress/pinned-connect
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { peerSpkiSha256 } from '../../../src/enclave/outbound/peer-key.ts'
 import { connectTls, type TlsTarget } from '../../../src/enclave/outbound/tls-connect.ts'
+import { poolHasLooked } from '../../support/pool-look.ts'
 import { startByteProvider, type ByteProvider } from '../../support/byte-provider.ts'
 
 let provider: ByteProvider
@@ -25,16 +26,11 @@ const poolOf = () =>
     openPinnedConnection(`https://127.0.0.1:${provider.port}`, tls, spkiSha256),
   )
 
-/** The pool looks at a connection for a turn of the event loop before it gives it to another exchange. */
-async function looked(): Promise<void> {
-  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve))
-}
-
 it('gives a connection that was given back to the next exchange', async () => {
   const pool = poolOf()
   const connection = await pool.take()
   pool.release(connection)
-  await looked()
+  await poolHasLooked()
   expect(await pool.take()).toBe(connection)
   connection.close()
 })
@@ -44,11 +40,11 @@ it('gives no connection that ended in this very moment, before that is reported'
   const [older, ended] = [await pool.take(), await pool.take()]
   pool.release(older)
   pool.release(ended)
-  await looked()
+  await poolHasLooked()
   ended.close()
   expect(await pool.take()).toBe(older)
   pool.release(older)
-  await looked()
+  await poolHasLooked()
   older.close()
   const opened = await pool.take()
   expect([older, ended]).not.toContain(opened)
@@ -60,10 +56,10 @@ it('keeps no connection once it is retired', async () => {
   const pool = poolOf()
   const [idle, busy] = [await pool.take(), await pool.take()]
   pool.release(idle)
-  await looked()
+  await poolHasLooked()
   pool.retire()
   expect([idle.isOpen, busy.isOpen]).toEqual([false, true])
   pool.release(busy)
-  await looked()
+  await poolHasLooked()
   expect(busy.isOpen).toBe(false)
 })

@@ -10,6 +10,7 @@ import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { freePort } from '../../support/free-port.ts'
 import { listen } from '../../support/listen.ts'
+import { poolHasLooked } from '../../support/pool-look.ts'
 import { proofsOf } from '../../support/proven-channel.ts'
 import { startRecordingProvider } from '../../support/recording-provider.ts'
 
@@ -140,8 +141,7 @@ describe('a call of a provider without attestation', () => {
     await open(baseUrl)
     for (const body of ['one', 'two', 'three']) {
       await link.post('vega', body, at(baseUrl))
-      // For a turn of the event loop a connection is not used again, because its end may follow.
-      for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+      await poolHasLooked()
     }
     expect(new Set(asked.map(({ head }) => head.socket.remotePort)).size).toBe(1)
   })
