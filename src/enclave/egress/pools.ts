@@ -1,5 +1,5 @@
 import type { ProviderChannel, UnattestedProvider } from '../proofs.ts'
-import { peerAddress } from '../outbound/peer-address.ts'
+import { peerAddress } from '../../protocol/peer-address.ts'
 import { hasPublicName, tlsAddress } from '../outbound/tls-connect.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { openPinnedConnection } from './pinned-connection.ts'

@@ -99,8 +99,8 @@ function nameRefusal(response: ServerResponse, error: unknown): void {
 }
 
 /**
- * Look up the proof -> connect to the proven key (or to a provider without attestation) -> check the caller's constraints -> relay request and answer. Nothing is
- * sent before the last step.
+ * Look up the proof -> connect to the proven key -> check the caller's constraints -> relay request and answer. Nothing is
+ * sent before the last step. For a provider without attestation the first two are its address and a connection to it.
  */
 async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call

@@ -1,7 +1,7 @@
 import { isIP, type LookupFunction } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
+import { peerAddress, type PeerAddress } from '../../protocol/peer-address.ts'
 import { established, type ConnectTime } from './established.ts'
-import { peerAddress, type PeerAddress } from './peer-address.ts'
 import { sharedLookup } from './shared-lookup.ts'
 import { takenBy, type TakeBytes } from './taken-reads.ts'
 

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { bareBaseUrl } from '../../protocol/base-url.ts'
 import type { Mode, ProviderConfig } from '../../protocol/config.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
-import { peerAddress } from '../outbound/peer-address.ts'
+import { peerAddress } from '../../protocol/peer-address.ts'
 import type { KnownHop, UnattestedProvider } from '../proofs.ts'
 import { UNATTESTED } from './inference-hop.ts'
 

@@ -1,3 +1,4 @@
+import { peerAddress } from '../../protocol/peer-address.ts'
 import type { AttemptClock } from './attempt-clock.ts'
 import { AttemptFailure } from './failure.ts'
 
@@ -22,16 +23,11 @@ export function watchConnect(
   }
   let timer = clock.after(ms, () => {
     timer = clock.after(ms, giveUp)
-    probeConnect(addressOf(url)).then(() => timer.stop(), giveUp)
+    const { host: hostname, port } = peerAddress(url)
+    probeConnect({ hostname, port }).then(() => timer.stop(), giveUp)
   })
   return () => {
     ended = true
     timer.stop()
   }
-}
-
-function addressOf(url: string): { hostname: string; port: number } {
-  const { hostname, port, protocol } = new URL(url)
-  const standard = protocol === 'https:' ? 443 : 80
-  return { hostname: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? standard : Number(port) }
 }
