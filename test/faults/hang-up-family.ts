@@ -342,7 +342,8 @@ const ENDLESS_READER: Trial<World> = {
   },
 }
 
-function hangUpFamily(name: string, pinned: boolean, crowded = false): AnyFamily {
+/** @param pinned as that of the world */
+function hangUpFamily(name: string, pinned: boolean | undefined, crowded = false): AnyFamily {
   return family({
     name,
     trials: [
@@ -357,7 +358,7 @@ function hangUpFamily(name: string, pinned: boolean, crowded = false): AnyFamily
       const routes = Object.entries(SCRIPTS).map(([model, script]) => {
         return { model, script, at: 'alpha' as const }
       })
-      const options = { timeouts: TIMEOUTS, pinned }
+      const options = { timeouts: TIMEOUTS, ...(pinned !== undefined && { pinned }) }
       return crowded ? openCrowdedWorld(routes, options) : openWorld(routes, options)
     },
     close: (world) => world.close(),
@@ -370,6 +371,12 @@ export const HANG_UP_FAMILY = hangUpFamily('clients that leave or do not read', 
 export const PINNED_HANG_UP_FAMILY = hangUpFamily(
   'clients that leave or do not read, over pinned egress',
   true,
+)
+
+/** The same to a provider without attestation. */
+export const CARRIED_HANG_UP_FAMILY = hangUpFamily(
+  'clients that leave or do not read, in calls that the daemon carries without attestation',
+  undefined,
 )
 
 /** The same beside so many streams that the chunks of all are joined. */
