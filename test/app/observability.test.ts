@@ -195,7 +195,7 @@ const FIELDS: Readonly<Record<keyof LogFields, true>> = {
 
 describe('the log', () => {
   test('is JSON but for the lines of the runtime, which writes the one that the page explains when it starts', () => {
-    expect(plain.filter((line) => !line.startsWith('workerd/'))).toEqual([])
+    expect(plain.filter((line) => !/^(?:workerd\/|stack: )/.test(line))).toEqual([])
     expect(plain[0]).toMatch(/^workerd\/api\/per-isolate-bootstrap.* compile cache failed /)
   })
 
