@@ -63,8 +63,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * What the daemon runs of the worker, for providers that it reaches: the reading of streamed answers, and the writing of
- * them in the formats of the endpoints.
+ * What the daemon runs of the worker, for providers that it reaches: the reading of answers, and the writing of them in the
+ * formats of the endpoints.
  */
 const SHARED_WITH_ENCLAVE = /^src\/worker\/(stream|formats)\//
 
@@ -132,6 +132,7 @@ const ENCLAVE_RANKS: Ranks = [
   ['egress', 'envelope', 'isolated'],
   ['proofs'],
   ['sign'],
+  ['whole'],
   ['link', 'identity.ts', 'calls.ts'],
   ['carrier', 'upstream.ts'],
   ['open-links.ts'],

@@ -5,7 +5,12 @@ import type { Log } from './log.ts'
 import type { Egress } from './open-egress.ts'
 import type { ProvenProviders } from './proofs.ts'
 import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
-import type { SignerDeps } from './sign/receipt-signer.ts'
+import {
+  createInstantSigner,
+  type InstantSignerDeps,
+  type SignerDeps,
+} from './sign/receipt-signer.ts'
+import { WholeAnswers } from './whole/whole-answers.ts'
 
 export interface CallsInputs {
   readonly proofs: ProvenProviders
@@ -13,6 +18,8 @@ export interface CallsInputs {
   readonly connectMs: () => number
   /** Memory for large events that is shared with other threads. */
   readonly memory?: EventMemory
+  /** Signs the receipts of whole answers that are written here. */
+  readonly signer: Pick<InstantSignerDeps, 'key' | 'routerHop'>
   /** How many streams whose chunks are written here may be open or wait for their worker to ask for their record. */
   readonly maxStreams: number
   readonly now: () => number
@@ -28,8 +35,11 @@ export interface Calls {
 }
 
 export function openCalls(inputs: CallsInputs): Calls {
-  const joiner = new ChunkJoiner({ now: inputs.now })
-  const egress = createProviderEgress({ ...inputs, joiner })
+  const { proofs, signer, now, log } = inputs
+  const joiner = new ChunkJoiner({ now })
+  const sign = createInstantSigner({ ...signer, proofs })
+  const wholes = new WholeAnswers({ sign, now, log })
+  const egress = createProviderEgress({ ...inputs, joiner, writeWhole: wholes.add })
   return {
     egress,
     proveMessage: (message) => proveMessage(message, { egress, ...MESSAGE_PROOF_TIMES }),

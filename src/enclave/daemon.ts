@@ -14,7 +14,7 @@ import { ConfigSource, type GivenConfig } from './config/config-source.ts'
 import { makeHpkeKey, type HpkeKey } from './hpke/hpke-key.ts'
 import { HpkeKeyring } from './hpke/hpke-keyring.ts'
 import { KeyRotation } from './hpke/key-rotation.ts'
-import { generateReceiptKey } from './keys/receipt-key.ts'
+import { generateReceiptKey, receiptKeyOf } from './keys/receipt-key.ts'
 import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
 import type { Changes } from './carrier/changes.ts'
 import { createLinkRoutes, type Hpke } from './link/routes.ts'
@@ -82,7 +82,8 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const current = () => generations.current
   const telemetry = await Telemetry.open(now, first.config.service)
   const own = { boot, machine, now, random, thread, changed, log }
-  const upstream = await openUpstream({ ...own, first, current })
+  const signer = { key: receiptKeyOf(receiptKey), routerHop: identity.routerHop }
+  const upstream = await openUpstream({ ...own, first, current, signer })
   const generations = new Generations(first, {
     load: (given) => source.load(given),
     adopt: (loaded, given) => adopt(loaded, given, { identity, ...upstream, telemetry, source }),

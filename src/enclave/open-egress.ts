@@ -47,6 +47,8 @@ export interface MessageEgressCall {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
+  /** `CallHead.whole`. */
+  readonly whole?: unknown
   readonly caller: MessageCaller
 }
 

@@ -1,7 +1,7 @@
 import type { DaemonBoot } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import type { Egress } from './open-egress.ts'
-import { openCalls } from './calls.ts'
+import { openCalls, type CallsInputs } from './calls.ts'
 import type { Log } from './log.ts'
 import type { ProviderProofs } from './proofs.ts'
 import {
@@ -28,6 +28,7 @@ export interface UpstreamInputs {
   readonly first: LoadedConfig
   /** The configuration in effect. */
   readonly current: () => LoadedConfig
+  readonly signer: CallsInputs['signer']
   readonly now: () => number
   /** From 0 up to 1. */
   readonly random: () => number
@@ -40,7 +41,7 @@ export interface UpstreamInputs {
 
 /** Starts to verify every provider of the first configuration, without waiting for the results. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
-  const { boot, machine, first, current, now, random, thread, changed, log } = inputs
+  const { boot, machine, first, current, signer, now, random, thread, changed, log } = inputs
   const openAdapter = isolateAdapters({
     program: ADAPTER_THREAD,
     data: { stateDir: boot.stateDir, ownSimulated: await machine.simulatedPolicy() },
@@ -51,7 +52,7 @@ export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
   const { maxStreams } = boot
-  const calls = { proofs, connectMs, maxStreams, now, thread, log }
+  const calls = { proofs, connectMs, signer, maxStreams, now, thread, log }
   const { egress, proveMessage } = openCalls(calls)
   return {
     proofs,

@@ -60,11 +60,18 @@ export const callHeadSchema = z.object({
   path: z.string().startsWith('/'),
   /** Names in lower case. */
   headers: headersSchema,
+  /**
+   * On an egress call: asks the daemon to write the client's whole answer itself (`WholeOrder`, whole-order.ts). Over HTTP there is no such
+   * order.
+   */
+  whole: z.unknown().optional(),
 })
 
 export const answerHeadSchema = z.object({
   status: z.int().min(200).max(599),
   headers: headersSchema,
+  /** The daemon has written the whole answer as ordered, and this is its `WholeRecord`. Otherwise the body is the provider's. */
+  whole: z.unknown().optional(),
 })
 
 export const waitingHeadSchema = z.object({ waiting: z.string().regex(/^[\w-]+$/) })

@@ -12,15 +12,30 @@ const count = z.int().min(0)
 /** Bytes that may precede the provider's request in the body of a call, for the daemon alone. */
 export const MAX_AHEAD_BYTES = 256 * 1024
 
+/** What answers of `/v1/chat/completions` depend on. */
+export const chatDoorSchema = z.strictObject({ door: z.literal('chat') })
+
+/** What answers of `/v1/messages` depend on. */
+export const messagesDoorSchema = z.strictObject({
+  door: z.literal('messages'),
+  prompt_estimate: count,
+  /** Those of the request. */
+  stop_sequences: z.array(z.string()),
+})
+
+export type MessagesDoor = z.output<typeof messagesDoorSchema>
+
+/** What the counts that the client is shown are limited to and completed by, as they are billed. */
+export const billingSchema = z.strictObject({
+  prompt_estimate: count,
+  max_prompt_tokens: count,
+  max_completion_tokens: count,
+})
+
 /** The format of the client's stream, by the endpoint that was asked, and what its chunks depend on. */
 const chunkFormatSchema = z.discriminatedUnion('door', [
-  z.strictObject({ door: z.literal('chat') }),
-  z.strictObject({
-    door: z.literal('messages'),
-    prompt_estimate: count,
-    /** Those of the request. */
-    stop_sequences: z.array(z.string()),
-  }),
+  chatDoorSchema,
+  messagesDoorSchema,
   z.strictObject({
     door: z.literal('responses'),
     encrypted_content: z.boolean(),
@@ -68,12 +83,7 @@ export const chunkOrderSchema = z.strictObject({
   head: z.strictObject({ id: z.string(), created: z.int(), model: z.string() }),
   format: chunkFormatSchema,
   include_reasoning: z.boolean(),
-  /** What the counts that the client is shown are limited to and completed by, as they are billed. */
-  billing: z.strictObject({
-    prompt_estimate: count,
-    max_prompt_tokens: count,
-    max_completion_tokens: count,
-  }),
+  billing: billingSchema,
   /** How long the provider may be silent after the commit point. */
   idle_ms: z.int().min(1),
   /** A comment is sent to the client when it has received nothing for this long, from the commit point on. */
@@ -127,7 +137,7 @@ const brokenReasonSchema = z.enum([
 
 export type BrokenReason = z.output<typeof brokenReasonSchema>
 
-const tallyCountsSchema = z.object({
+export const tallyCountsSchema = z.object({
   prompt: count,
   completion: count,
   cached: count.optional(),

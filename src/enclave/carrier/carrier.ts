@@ -40,10 +40,11 @@ export function startCarrier(
   const proofs = createMirroredProofs({ mirror, questions, send, now })
   const connectMs = () => service().connectMs
   const memory = new EventMemory(undefined, eventMemory, place)
-  const calls = { proofs, connectMs, memory, maxStreams, now, thread, log }
-  const { egress, proveMessage } = openCalls(calls)
   const key = receiptKeyOf(parts)
   const routerHop = (sha256: string) => mirror.facts.routerHops.get(sha256)
+  const signer = { key, routerHop }
+  const calls = { proofs, connectMs, memory, signer, maxStreams, now, thread, log }
+  const { egress, proveMessage } = openCalls(calls)
   const routes = createCarrierRoutes({
     state: () => ({
       generation: service().generation,
@@ -52,7 +53,7 @@ export function startCarrier(
       envelope_sha256: envelopeOf(mirror, now()),
     }),
     thread,
-    signer: { key, proofs, routerHop, proveMessage },
+    signer: { ...signer, proofs, proveMessage },
     egress,
   })
   const messages = createMessageDispatcher({ routes: answered(routes), egress, log })

@@ -7,6 +7,7 @@ import {
   EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
 import { parseChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
+import { wholeOrderSchema, type WholeOrder } from '../../protocol/whole-order.ts'
 import type { Egress, EgressCall, EgressRequest, MessageEgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
@@ -17,9 +18,10 @@ import type { Channel, OpenConnection } from './open-connection.ts'
 import { openPinned, unproven, type PinnedDeps } from './open-pinned.ts'
 import { openUnattested } from './open-unattested.ts'
 import { aheadBytes, orderedChunks } from './ordered-chunks.ts'
+import type { WriteWhole } from './ordered-whole.ts'
 import { createPools } from './pools.ts'
 import { relay, passOnBytes } from './relay.ts'
-import { relayMessage } from './relay-message.ts'
+import { relayMessage, type MessageRelayParts } from './relay-message.ts'
 import { bodyOf } from './request-body.ts'
 import { getDocument } from './small-document.ts'
 import { WaitingAnswers } from './waiting-answers.ts'
@@ -37,12 +39,14 @@ export interface EgressDeps {
   readonly maxStreams: number
   /** Ms. */
   readonly now: () => number
+  /** Writes whole answers that workers order; without it they read the provider's themselves. */
+  readonly writeWhole?: WriteWhole
   /** The id of this thread; absent where a worker only ever asks this one. */
   readonly thread?: string
   readonly log: Log
 }
 
-interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log'> {
+interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'writeWhole' | 'now' | 'log'> {
   readonly written: WrittenStreams
   readonly memory: EventMemory
   readonly waiting: WaitingAnswers
@@ -133,14 +137,36 @@ function sendWaiting(id: string, response: ServerResponse, deps: CarryDeps): voi
 
 /** The same for a call that came as a message; its small body is there already. */
 async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<void> {
-  const { provider, headers, caller } = call
+  const { provider, headers, whole, caller } = call
   const constraints = readConstraints(headers[EGRESS_REQUIRE_HEADER])
+  const order = readWholeOrder(whole)
   const channel = requireChannel(provider, headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
   const open = await openTo(channel, deps)
   if (caller.hasLeft) return open.pool.release(open.connection)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const { waiting, memory } = deps
-  await relayMessage({ ...call, open, waiting, memory })
+  const writeWhole = order && wholeWriter(order, call, open, deps)
+  await relayMessage({ ...call, open, waiting, memory, writeWhole })
+}
+
+/** What writes the answer to this call; undefined where nothing does. */
+function wholeWriter(
+  order: WholeOrder,
+  { provider, body: request }: MessageEgressCall,
+  { channel }: OpenConnection,
+  { writeWhole }: CarryDeps,
+): MessageRelayParts['writeWhole'] {
+  const evidenceSha256 = channel.evidence?.evidence_digest ?? null
+  const call = { order, provider, evidenceSha256, request }
+  return writeWhole && ((answer, tell) => writeWhole(call, answer, tell))
+}
+
+/** @throws LinkError for a malformed order */
+function readWholeOrder(whole: unknown): WholeOrder | undefined {
+  if (whole === undefined) return undefined
+  const order = wholeOrderSchema.safeParse(whole)
+  if (order.success) return order.data
+  throw new LinkError('invalid_request', 'the order for a whole answer is malformed')
 }
 
 /** @throws LinkError for a malformed header */

@@ -5,6 +5,7 @@ import { Exchange } from './exchange.ts'
 import { gather, type Begun, type GatherLimits } from './gather.ts'
 import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
 import { evidenceHeader, type OpenConnection } from './open-connection.ts'
+import type { TellWhole } from './ordered-whole.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { isEventStream } from './relay-stream.ts'
 import { failureOf } from './relay.ts'
@@ -21,10 +22,12 @@ export interface MessageRelayParts {
   readonly waiting: WaitingAnswers
   /** For answers that are gathered. */
   readonly memory: EventMemory
+  /** Given where the worker has ordered the client's answer. */
+  readonly writeWhole?: ((answer: Buffer, tell: TellWhole) => void) | undefined
 }
 
 /**
- * Sends the request of a message to the provider. A small answer becomes a message, any other waits to be read over HTTP. A
+ * Sends the request of a message to the provider. A small answer becomes a message, as it is or as the client is to receive it, any other waits to be read over HTTP. A
  * caller that leaves ends the call.
  * @throws LinkError when no answer came, or none that can be passed on
  */
@@ -55,12 +58,22 @@ function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
   const head = framing && smallHead(answer, evidenceHeader(open))
   if (head === undefined) return caller.wait(waiting.keep(answer, open))
   const outcome = {
-    whole: (body: Buffer) => caller.answer(withLength(head, body.length), body),
+    whole: (body: Buffer) => answerWhole(head, body, parts),
     brokenOff: (part: Buffer) => caller.breakOff(head, part),
     tooMuch: (begun: Begun) => caller.wait(waiting.keep(answer, open, begun)),
   }
   const limits = framing === 'chunks' ? CHUNKED : undefined
   gather(answer, outcome, memory.forAnswer(open.channel.provider), limits)
+}
+
+function answerWhole(head: AnswerHead, body: Buffer, { caller, writeWhole }: MessageRelayParts) {
+  const asItIs = () => caller.answer(withLength(head, body.length), body)
+  if (head.status !== 200 || writeWhole === undefined) return asItIs()
+  writeWhole(body, (written) => {
+    if (written === undefined) return asItIs()
+    const own = withLength(head, written.body.length)
+    caller.answer({ ...own, whole: written.record }, written.body)
+  })
 }
 
 /** An answer in chunks that has ended within this is a small one, too. A caller that asked for no stream needs nothing before the end. */

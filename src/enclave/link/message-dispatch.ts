@@ -46,7 +46,7 @@ async function answer(
 }
 
 async function carry(
-  { path, headers }: CallHead,
+  { path, headers, whole }: CallHead,
   body: Uint8Array,
   caller: MessageCaller,
   { egress, log }: MessageSubject,
@@ -54,7 +54,7 @@ async function carry(
   try {
     const { pathname, search } = new URL(`https://link${path}`)
     const target = parseEgressTarget(pathname.slice(LINK_PATHS.egress.length), search)
-    await egress.carryMessage({ ...target, headers, body, caller })
+    await egress.carryMessage({ ...target, headers, body, whole, caller })
   } catch (error) {
     if (!(error instanceof LinkError)) {
       log('link_failed', { path: LINK_PATHS.egress, ...traceError(error) })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { unmetConstraint } from '../../protocol/constraints.ts'
-import { signRequestSchema, type SignResponse } from '../../protocol/link.ts'
+import { signRequestSchema, type SignRequest, type SignResponse } from '../../protocol/link.ts'
 import { exchangeClaimsSchema } from '../../protocol/receipt.ts'
 import type { MessageKey } from '../../verify/providers/judged-evidence.ts'
 import type { ReceiptKey } from '../keys/receipt-key.ts'
@@ -28,7 +28,7 @@ const batchSchema = z.strictObject({
 })
 
 type Batch = z.output<typeof batchSchema>
-type SigningRequest = Batch['receipts'][number]
+type SigningRequest = SignRequest['receipts'][number]
 
 export interface SignerDeps {
   readonly key: ReceiptKey
@@ -69,6 +69,42 @@ export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
   }
 }
 
+/** What signing at once takes. */
+export type InstantSignerDeps = Omit<SignerDeps, 'proveMessage'>
+
+/**
+ * Signs one receipt beside its answer.
+ * @param knownHead the SHA-256 of a head that the worker still has
+ * @returns undefined where it cannot be signed, or not before the provider's own signature has been fetched: the worker asks
+ *   for it by itself then, and is told why not
+ */
+export type InstantSigner = (
+  request: SigningRequest,
+  knownHead?: string,
+) => SignResponse | undefined
+
+/** Such a signer with the key, and with the proofs of router and providers at the time of a receipt. */
+export function createInstantSigner(deps: InstantSignerDeps): InstantSigner {
+  const { key } = deps
+  const frameOf = createFrames(key.kid)
+  return (request, knownHead) => {
+    const hops = hopsOf(request, deps)
+    if (hops === undefined || hops.hop.messageKey !== undefined) return undefined
+    const frame = frameOf(hops.router, hops.hop)
+    const { claims } = request
+    return signBatch([{ frame, claims: encodeClaims({ claims }, frame) }], key, knownHead)
+  }
+}
+
+function hopsOf(request: SigningRequest, deps: InstantSignerDeps) {
+  try {
+    return { router: findRouterHop(request, deps), hop: findHop(request, deps) }
+  } catch (error) {
+    if (error instanceof LinkError) return undefined
+    throw error
+  }
+}
+
 function readBatch(body: unknown): Batch {
   const batch = batchSchema.safeParse(body)
   if (batch.success) return batch.data
@@ -76,7 +112,7 @@ function readBatch(body: unknown): Batch {
   throw new LinkError('invalid_request', `claims of the wrong form at ${path || 'the top'}`)
 }
 
-function findRouterHop(request: SigningRequest, { routerHop }: SignerDeps): RouterHop {
+function findRouterHop(request: SigningRequest, { routerHop }: InstantSignerDeps): RouterHop {
   const hop = routerHop(request.configuration_sha256)
   if (hop === undefined) {
     throw new LinkError('unknown_evidence', 'no evidence of this instance binds this configuration')
@@ -87,7 +123,7 @@ function findRouterHop(request: SigningRequest, { routerHop }: SignerDeps): Rout
 /** The provider's hop, after checking that it meets the caller's constraints named in the receipt. */
 function findHop(
   { claims, provider, evidence_sha256: evidenceSha256 }: SigningRequest,
-  { proofs }: SignerDeps,
+  { proofs }: InstantSignerDeps,
 ): ProvenHop {
   const hop = proofs.hop(provider, evidenceSha256)
   if (hop === undefined) {

@@ -9,6 +9,7 @@ export function chatFormat(includeUsage: boolean): AnswerFormat {
     idPrefix: 'chatcmpl-',
     chunkWriter: chatChunks,
     chunkFormat: () => ({ format: { door: 'chat' } }),
+    wholeFormat: () => ({ door: 'chat' }),
     lastEvents: (head) => lastEvents(chatChunks(head).start, includeUsage),
     wholeBody: chatCompletionBody,
   }

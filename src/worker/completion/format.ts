@@ -8,6 +8,7 @@ import type { ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { AnswerTail, ChunkFormat } from '../../protocol/stream-record.ts'
+import type { WholeFormat } from '../../protocol/whole-order.ts'
 
 /** Writes the last event of a stream, also of one that failed. */
 export interface LastEvents extends LastEvent {
@@ -35,6 +36,8 @@ export interface AnswerFormat {
   chunkWriter(head: AnswerHead, takeMemory?: TakeMemory): ChunkWriter
   /** Lets the daemon write the same events; undefined where it is not to. */
   chunkFormat(head: AnswerHead): OrderedFormat | undefined
+  /** Lets the daemon write the body of an answer that is not streamed; undefined where it is not to. */
+  wholeFormat(): WholeFormat | undefined
   lastEvents(head: AnswerHead): LastEvents
   /** The body of an answer that is not streamed, to be written as JSON. */
   wholeBody(

@@ -1,37 +1,51 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { WholeRecord } from '../../protocol/whole-order.ts'
 import { jsonText } from '../http/reply.ts'
 import { printInParts } from '../json/print-in-parts.ts'
 import { runWithPauses } from '../json/steps.ts'
-import { pause } from '../routing/budget.ts'
+import type { ReceiptBeside } from '../link/link.ts'
+import type { ProviderReply } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import { textBytesIn } from '../provider/estimate.ts'
-import type { Served } from '../routing/attempt.ts'
-import { serviceObject } from '../stream/service-object.ts'
+import { pause } from '../routing/budget.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { readProviderAnswer, type ProviderAnswer } from '../stream/provider-answer.ts'
+import { serviceObject } from '../stream/service-object.ts'
+import { UsageTally } from '../stream/usage-tally.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { answerHead, answerId } from './answer-head.ts'
-import { requestWhole, serveWhole, type ReadAnswer, type WrittenAnswer } from './whole-serving.ts'
+import { orderWhole } from './order-whole.ts'
+import type { WholeProgress } from './whole-progress.ts'
+import {
+  readWhole,
+  requestWhole,
+  serveWhole,
+  type ProviderProof,
+  type ReadAnswer,
+  type WrittenAnswer,
+} from './whole-serving.ts'
 
-type WholeAnswer = ReadAnswer<ProviderAnswer>
+/** An answer that the daemon has written, and what it says of it. */
+interface DaemonsAnswer extends ProviderProof {
+  readonly body: Bytes
+  readonly record: WholeRecord
+}
+
+type WholeAnswer = ReadAnswer<ProviderAnswer> | DaemonsAnswer
 
 /** Answers a request that is not streamed. */
 export function answerWhole(admitted: AdmittedChat): Promise<Response> {
-  const { context, chat, plan, options } = admitted
-  const { customerId } = admitted.admission
-  const { includeReasoning } = admitted.chat
-  const readOptions = { id: answerId(admitted), includeReasoning }
-  const read = (answer: JsonObject) => readProviderAnswer(answer, readOptions)
+  const { chat, plan, options } = admitted
   return serveWhole<WholeAnswer>(
     { ...admitted, ...options, attempts: plan.attempts },
     {
-      ask: ({ route: planned, effort }, limitMs, progress) => {
-        const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
-        const { constraints } = admitted
-        const call = { route: planned, path: '/chat/completions', body: request, constraints }
-        return requestWhole({ context, customerId, read }, call, limitMs, progress)
-      },
-      write: (served) => written(admitted, served),
+      ask: (attempt, limitMs, progress) => ask(admitted, attempt, limitMs, progress),
+      write: ({ attempt, value }) =>
+        'record' in value
+          ? writtenByDaemon(admitted, attempt, value)
+          : written(admitted, attempt, value.answer),
       lost: (attempt, bytes) => {
         const uncountedTextBytes = textBytesIn(chat, bytes)
         return chatExchange(admitted, attempt, { usage: undefined, uncountedTextBytes })
@@ -40,9 +54,65 @@ export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   )
 }
 
+async function ask(
+  admitted: AdmittedChat,
+  attempt: PlannedAttempt,
+  limitMs: number | undefined,
+  progress: WholeProgress,
+): Promise<WholeAnswer> {
+  const { context, chat, constraints } = admitted
+  const { route, effort } = attempt
+  const beside = context.link.receiptBeside(route.provider.name)
+  const call = {
+    route,
+    path: '/chat/completions',
+    body: buildChatBody(chat, route, effort, admitted.cacheSalt),
+    constraints,
+    orderedWhole: await orderWhole(admitted, attempt, beside),
+  }
+  return requestWhole<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
+    const { reply, bytes } = answer
+    if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, beside)
+    const readOptions = { id: answerId(admitted), includeReasoning: chat.includeReasoning }
+    const read = (object: JsonObject) => readProviderAnswer(object, readOptions)
+    const { customerId } = admitted.admission
+    return readWhole(answer, { context, customerId, read })
+  })
+}
+
+function daemonsAnswer(
+  { evidenceSha256, decoded }: ProviderReply,
+  record: WholeRecord,
+  body: Bytes,
+  beside: ReceiptBeside,
+): DaemonsAnswer {
+  return {
+    body,
+    record,
+    requestDigest: record.request_sha256,
+    responseDigest: record.response_sha256,
+    evidenceSha256,
+    decoded,
+    signed: record.signed === null ? undefined : beside.take(record.signed),
+  }
+}
+
+function writtenByDaemon(
+  admitted: AdmittedChat,
+  attempt: PlannedAttempt,
+  { body, record }: DaemonsAnswer,
+): WrittenAnswer {
+  const { tokens: usage, uncountedTextBytes } = UsageTally.of(record.counts)
+  const exchange = chatExchange(admitted, attempt, { usage, uncountedTextBytes })
+  const response = jsonText(body, headersOf(admitted, attempt))
+  const providerResponseId = record.provider_response_id ?? undefined
+  return { exchange, body, response, providerResponseId }
+}
+
 async function written(
   admitted: AdmittedChat,
-  { attempt, value: { answer } }: Served<WholeAnswer>,
+  attempt: PlannedAttempt,
+  answer: ProviderAnswer,
 ): Promise<WrittenAnswer> {
   const { tally, providerResponseId } = answer
   const { tokens: usage, uncountedTextBytes } = tally
@@ -52,6 +122,14 @@ async function written(
   const report = tally.report(exchange.usage)
   const whole = admitted.format.wholeBody(answer, head, report, service)
   const body = await runWithPauses(printInParts(whole), () => pause(0))
-  const headers = { ...admitted.headers, ...droppedMembersHeader(admitted, [attempt.route]) }
-  return { exchange, body, response: jsonText(body, headers), providerResponseId }
+  return {
+    exchange,
+    body,
+    response: jsonText(body, headersOf(admitted, attempt)),
+    providerResponseId,
+  }
+}
+
+function headersOf(admitted: AdmittedChat, { route }: PlannedAttempt): Record<string, string> {
+  return { ...admitted.headers, ...droppedMembersHeader(admitted, [route]) }
 }

@@ -7,7 +7,7 @@ import { ApiError, notToBeRepeated } from '../http/errors.ts'
 import type { Once } from '../idempotency/once.ts'
 import { AnswerRoom } from '../provider/answer-room.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { callProvider, type ProviderCall } from '../provider/call.ts'
+import { callProvider, type ProviderCall, type ProviderReply } from '../provider/call.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import { readAnswer } from '../provider/read-answer.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
@@ -124,6 +124,49 @@ async function serveAndSettle<T extends ProviderProof>(
   return response
 }
 
+/** A provider's whole answer, or the client's where the daemon has written it. */
+export interface WholeBytes {
+  readonly reply: ProviderReply
+  readonly bytes: Bytes
+  /** The body that the provider was sent. */
+  readonly sent: Bytes
+}
+
+type WholeCall = Pick<ProviderCall, 'route' | 'path' | 'constraints' | 'orderedWhole'> & {
+  readonly body: Bytes
+}
+
+/**
+ * One attempt on one route without streaming. Providers send headers with the finished answer, so only the request's
+ * budget limits it, and `limitMs` while other routes remain.
+ * @param take makes of the answer what is served
+ * @throws AttemptFailure
+ * @throws ApiError when a limit of the router keeps the answer from being read
+ */
+export async function requestWhole<Taken>(
+  context: Context,
+  call: WholeCall,
+  limitMs: number | undefined,
+  { budget, room }: WholeProgress,
+  take: (answer: WholeBytes) => Promise<Taken>,
+): Promise<Taken> {
+  const clock = new AttemptClock(budget, context.now, context.after)
+  clock.enter(limitMs)
+  try {
+    const reply = await callProvider({
+      ...call,
+      contentType: 'application/json',
+      accept: 'application/json',
+      clock,
+      ...callDeps(context),
+      classify: classifyResponse,
+    })
+    return await take({ reply, bytes: await readWholeBody(reply, clock, room), sent: call.body })
+  } finally {
+    clock.stop()
+  }
+}
+
 /** The request that an answer belongs to, and the parser of the answer. */
 export interface AnswerReading<Answer> {
   readonly context: Context
@@ -136,37 +179,19 @@ export interface AnswerReading<Answer> {
 export type ReadAnswer<Answer> = ProviderProof & { readonly answer: Answer }
 
 /**
- * One attempt on one route without streaming. Providers send headers with the finished answer, so only the request's
- * budget limits it, and `limitMs` while other routes remain.
+ * Reads a provider's answer.
  * @throws AttemptFailure
- * @throws ApiError when a limit of the router keeps the answer from being read
+ * @throws ApiError when a limit of the router keeps it from being read
  */
-export async function requestWhole<Answer>(
+export async function readWhole<Answer>(
+  { reply, bytes, sent }: WholeBytes,
   { context, customerId, read }: AnswerReading<Answer>,
-  call: Pick<ProviderCall, 'route' | 'path' | 'constraints'> & { readonly body: Bytes },
-  limitMs: number | undefined,
-  { budget, room }: WholeProgress,
 ): Promise<ReadAnswer<Answer>> {
-  const clock = new AttemptClock(budget, context.now, context.after)
-  clock.enter(limitMs)
-  try {
-    const reply = await callProvider({
-      ...call,
-      contentType: 'application/json',
-      accept: 'application/json',
-      clock,
-      ...callDeps(context),
-      classify: classifyResponse,
-    })
-    const bytes = await readWholeBody(reply, clock, room)
-    return {
-      answer: await readAnswer(bytes, readingTurn(context, customerId), read),
-      requestDigest: await sha256Hex(call.body),
-      responseDigest: await sha256Hex(bytes),
-      evidenceSha256: reply.evidenceSha256,
-      decoded: reply.decoded,
-    }
-  } finally {
-    clock.stop()
+  return {
+    answer: await readAnswer(bytes, readingTurn(context, customerId), read),
+    requestDigest: await sha256Hex(sent),
+    responseDigest: await sha256Hex(bytes),
+    evidenceSha256: reply.evidenceSha256,
+    decoded: reply.decoded,
   }
 }

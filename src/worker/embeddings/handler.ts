@@ -5,7 +5,12 @@ import { constraintsOf } from '../http/attestation-member.ts'
 import { failoverOf } from '../completion/header-members.ts'
 import { readChatBody, type ReadRequest } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
-import { requestWhole, serveWhole, type ReadAnswer } from '../completion/whole-serving.ts'
+import {
+  readWhole,
+  requestWhole,
+  serveWhole,
+  type ReadAnswer,
+} from '../completion/whole-serving.ts'
 import type { Context, Handler } from '../context.ts'
 import { readOnce } from '../idempotency/once.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
@@ -70,7 +75,9 @@ export const createEmbeddings: Handler = async (request, context) => {
         const { upstream_model: model } = route.config
         const sent = utf8(JSON.stringify({ model, ...parsed.forwarded }))
         const call = { route, path: '/embeddings', body: sent, constraints }
-        return requestWhole({ context, customerId, read }, call, limitMs, progress)
+        return requestWhole(context, call, limitMs, progress, (answer) =>
+          readWhole(answer, { context, customerId, read }),
+        )
       },
       write: async ({ attempt, value: { answer } }) => {
         const exchange = embeddingExchange(context, attempt, terms, answer.countedTokens, parsed)

@@ -1,6 +1,7 @@
-import type { ReceiptHead, SignRequest, SignResponse } from '../../protocol/link.ts'
+import type { SignRequest, SignResponse } from '../../protocol/link.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { createMomentBatcher } from '../batching/moment-batcher.ts'
+import { LastHeads, type LastHead } from './last-head.ts'
 import { LinkUnavailable, type SignedReceipt, type UnsignedReceipt } from './link.ts'
 
 /** Receipts per call: the daemon signs this many within a few milliseconds. */
@@ -23,13 +24,14 @@ type Sign = (request: SignRequest) => Promise<SignResponse>
 export function batchedSigning(
   host: BatchDeps,
   sign: Sign,
+  lastHeads: LastHeads = new LastHeads(),
 ): (receipt: UnsignedReceipt) => Promise<SignedReceipt> {
   const byProvider = new Map<string, (receipt: UnsignedReceipt) => Promise<Outcome>>()
 
   function batchesOf(provider: string) {
     const known = byProvider.get(provider)
     if (known !== undefined) return known
-    const heads = new LastHead()
+    const heads = lastHeads.of(provider)
     // Settlements are coalesced before they are signed.
     const signBatched = createMomentBatcher<UnsignedReceipt, Outcome>(host, {
       run: (receipts) => signAll(sign, heads, receipts),
@@ -70,36 +72,7 @@ async function signBatch(
 ): Promise<Outcome[]> {
   const known = lastHead.known
   const request = { receipts: [...receipts], ...(known && { known_head: known.sha256 }) }
-  const { kid, heads, receipts: signed } = await sign(request)
-  const whole = heads.map((head) => lastHead.whole(head, known))
-  return receipts.map((_, index) => {
-    const receipt = signed[index]
-    const head = receipt && whole[receipt.head]
-    if (receipt === undefined || head === undefined) {
-      throw new Error('internal error: the daemon signed too little')
-    }
-    const { tail, sha256 } = receipt
-    return { signed: { kid, head, tail, sha256 } }
-  })
-}
-
-/** The head that the daemon sent last. */
-class LastHead {
-  #known: ReceiptHead | undefined
-
-  get known(): ReceiptHead | undefined {
-    return this.#known
-  }
-
-  /**
-   * A head of the daemon's answer, with its text. The daemon leaves out the text of the head that the call named as known; undefined:
-   * it left out that of another one.
-   */
-  whole(
-    { text, ...head }: SignResponse['heads'][number],
-    told: ReceiptHead | undefined,
-  ): ReceiptHead | undefined {
-    if (text !== undefined) return (this.#known = { ...head, text })
-    return told?.sha256 === head.sha256 ? { ...head, text: told.text } : undefined
-  }
+  return lastHead
+    .receiptsOf(await sign(request), receipts.length, known)
+    .map((signed) => ({ signed }))
 }

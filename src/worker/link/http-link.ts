@@ -25,10 +25,13 @@ import {
   type DecapsulateRefusal,
   type Link,
   type LinkFailure,
+  type ReceiptBeside,
+  type SignedReceipt,
   type ThreadWatch,
 } from './link.ts'
 import { batchedSigning } from './batched-signing.ts'
 import { DaemonState } from './daemon-state.ts'
+import { LastHeads } from './last-head.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import type { LinkCalls, LinkInit } from './link-calls.ts'
 
@@ -74,6 +77,7 @@ export class HttpLink implements Link {
   readonly #now: () => number
   /** Batches receipts of concurrent requests into one call. */
   readonly sign: Link['sign']
+  readonly #heads = new LastHeads()
   readonly #daemonState: DaemonState<LinkState>
   readonly #proofs: DaemonState<readonly ProviderProof[]>
 
@@ -94,7 +98,7 @@ export class HttpLink implements Link {
     const fetchState = () => this.#json(LINK_PATHS.state, linkStateSchema)
     this.#daemonState = new DaemonState(fetchState, host, CALL_TIMEOUT_MS)
     this.#proofs = new DaemonState(() => this.providers(), host, CALL_TIMEOUT_MS)
-    this.sign = batchedSigning(host, (request) => this.#sign(request))
+    this.sign = batchedSigning(host, (request) => this.#sign(request), this.#heads)
   }
 
   state(): Promise<LinkState> {
@@ -126,6 +130,21 @@ export class HttpLink implements Link {
 
   config() {
     return this.#json(LINK_PATHS.config, linkConfigSchema)
+  }
+
+  receiptBeside(provider: string): ReceiptBeside {
+    const heads = this.#heads.of(provider)
+    const { known } = heads
+    const take = (signed: SignResponse): SignedReceipt => {
+      try {
+        const [receipt] = heads.receiptsOf(signed, 1, known)
+        if (receipt !== undefined) return receipt
+      } catch (cause) {
+        throw this.#failure('malformed', cause)
+      }
+      throw this.#failure('malformed')
+    }
+    return { knownHead: known?.sha256, take }
   }
 
   #sign(request: SignRequest): Promise<SignResponse> {

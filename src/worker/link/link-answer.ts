@@ -6,6 +6,8 @@ export interface LinkAnswer {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null
   text(): Promise<string>
   arrayBuffer(): Promise<ArrayBuffer>
+  /** `AnswerHead.whole` of a message. */
+  readonly whole?: unknown
 }
 
 /** Headers of an answer, by their names in lower case. */

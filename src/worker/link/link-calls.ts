@@ -1,8 +1,13 @@
+import type { WholeOrder } from '../../protocol/whole-order.ts'
 import type { OwnSignal } from '../calls/own-signal.ts'
 import type { LinkAnswer } from './link-answer.ts'
 
-/** A call of the daemon: that of `fetch`, but for its signal. */
-export type LinkInit = Omit<RequestInit, 'signal'> & { readonly signal?: OwnSignal }
+/** A call of the daemon: that of `fetch`, but for its signal, and with what only a message has. */
+export type LinkInit = Omit<RequestInit, 'signal'> & {
+  readonly signal?: OwnSignal
+  /** Orders the client's answer, where the call is a message. */
+  readonly whole?: WholeOrder | undefined
+}
 
 /** What makes calls of the daemon. */
 export interface LinkCalls {
@@ -22,7 +27,7 @@ export class HttpCalls implements LinkCalls {
     this.#binding = binding
   }
 
-  fetch(url: string, { signal, ...init }: LinkInit = {}): Promise<Response> {
+  fetch(url: string, { signal, whole: _whole, ...init }: LinkInit = {}): Promise<Response> {
     return this.#binding.fetch(
       url,
       signal === undefined ? init : { ...init, signal: signal.ofPlatform() },

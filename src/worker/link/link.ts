@@ -1,5 +1,11 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import type { LinkConfig, LinkState, ReceiptHead, SignRequest } from '../../protocol/link.ts'
+import type {
+  LinkConfig,
+  LinkState,
+  ReceiptHead,
+  SignRequest,
+  SignResponse,
+} from '../../protocol/link.ts'
 import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
@@ -22,6 +28,8 @@ export interface Link {
    * @throws LinkUnavailable
    */
   sign(exchange: UnsignedReceipt): Promise<SignedReceipt>
+  /** Prepares for a receipt that the daemon signs beside the answer of a provider. */
+  receiptBeside(provider: string): ReceiptBeside
   /** The envelope's exact JSON text; with a nonce a fresh one. */
   attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
@@ -73,6 +81,17 @@ export interface SignedReceipt {
   readonly tail: string
   /** SHA-256 of the whole, lowercase hex. */
   readonly sha256: string
+}
+
+/** A receipt that comes beside an answer. */
+export interface ReceiptBeside {
+  /** The SHA-256 of the head that need not come with it, as far as one is known. */
+  readonly knownHead: string | undefined
+  /**
+   * The receipt of what the daemon has signed.
+   * @throws LinkUnavailable when it is none
+   */
+  take(signed: SignResponse): SignedReceipt
 }
 
 /** The parameters of a fresh envelope. */

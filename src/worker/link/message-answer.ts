@@ -12,13 +12,15 @@ const decoder = new TextDecoder()
 export class MessageAnswer implements LinkAnswer {
   readonly status: number
   readonly headers: AnswerHeaders
+  readonly whole: unknown
   readonly #bytes: Uint8Array
   readonly #isWhole: boolean
 
   /** @param isWhole whether nothing is missing after these bytes */
-  constructor({ status, headers }: AnswerHead, bytes: Uint8Array, isWhole: boolean) {
+  constructor({ status, headers, whole }: AnswerHead, bytes: Uint8Array, isWhole: boolean) {
     this.status = status
     this.headers = new PlainHeaders(headers)
+    this.whole = whole
     this.#bytes = bytes
     this.#isWhole = isWhole
   }

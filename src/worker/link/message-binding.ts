@@ -60,7 +60,7 @@ export class MessageBinding implements LinkCalls {
   }
 
   /** The call as a message; undefined for one that is no small one, or whose answer may be none. */
-  #smallCall(url: string, { method, headers, body }: LinkInit): SmallCall | undefined {
+  #smallCall(url: string, { method, headers, body, whole }: LinkInit): SmallCall | undefined {
     const path = url.slice(this.#origin.length)
     if (method !== 'POST' || !this.#hasSmallAnswer(path)) return undefined
     const named = plainHeaders(headers)
@@ -68,7 +68,7 @@ export class MessageBinding implements LinkCalls {
     if (named['accept'] === 'text/event-stream') return undefined
     const bytes = typeof body === 'string' ? utf8(body) : body
     if (!(bytes instanceof Uint8Array) || bytes.length > SMALL_BODY_BYTES) return undefined
-    return { head: { path, headers: named }, body: bytes }
+    return { head: { path, headers: named, ...(whole && { whole }) }, body: bytes }
   }
 
   #hasSmallAnswer(path: string): boolean {

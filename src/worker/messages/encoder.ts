@@ -1,14 +1,12 @@
-import type { AnswerFormat, LastEvents, OrderedFormat } from '../completion/format.ts'
-import { blockEnd, blockJson, messageJson, messageStop } from '../formats/message-json.ts'
+import type { MessagesDoor } from '../../protocol/stream-record.ts'
+import type { AnswerFormat, LastEvents } from '../completion/format.ts'
+import { messageBody } from '../formats/message-body.ts'
+import { blockEnd } from '../formats/message-json.ts'
 import { MessagesChunks } from '../formats/messages-chunks.ts'
 import { anthropicErrorBody, anthropicStreamError } from '../http/anthropic-errors.ts'
-import type { AnswerHead } from '../stream/answer-head.ts'
-import { Blocks, type BlockHead } from '../stream/blocks.ts'
 import { EventText } from '../stream/event-text.ts'
-import { choiceDelta, type ProviderAnswer } from '../stream/provider-answer.ts'
-import type { UsageReport } from '../stream/usage-tally.ts'
 
-/** The most that the stop sequences of a request may take in the header that orders its chunks from the daemon, characters. */
+/** The most that the stop sequences of a request may take in the header that orders its answer from the daemon, characters. */
 const MAX_ORDERED_CHARACTERS = 2_048
 
 /** The parts of a request that its answer depends on. */
@@ -24,22 +22,28 @@ export function messagesFormat({ promptEstimate, stopSequences }: AnswerOptions)
     idPrefix: 'msg_',
     chunkWriter: (head, takeMemory) =>
       new MessagesChunks(head, { promptEstimate, stopSequences, takeMemory }),
-    chunkFormat: () => orderedFormat(promptEstimate, stopSequences),
+    chunkFormat: () => orderedChunks(promptEstimate, stopSequences),
+    wholeFormat: () => doorOf(promptEstimate, stopSequences),
     lastEvents: () => LAST_EVENTS,
     wholeBody: (answer, head, usage, service) =>
       messageBody(answer, head, usage, service, stopSequences),
   }
 }
 
-/** Undefined where the stop sequences are too long for a header; the daemon then writes no chunks. */
-function orderedFormat(
+/** For the daemon; undefined where the stop sequences are too long for a header, and the daemon is to write nothing. */
+function doorOf(
   prompt_estimate: number,
   stopSequences: readonly string[],
-): OrderedFormat | undefined {
+): MessagesDoor | undefined {
   const stop_sequences = [...stopSequences]
   const printed = encodeURIComponent(JSON.stringify(stop_sequences))
   if (printed.length > MAX_ORDERED_CHARACTERS) return undefined
-  return { format: { door: 'messages', prompt_estimate, stop_sequences } }
+  return { door: 'messages', prompt_estimate, stop_sequences }
+}
+
+function orderedChunks(promptEstimate: number, stopSequences: readonly string[]) {
+  const format = doorOf(promptEstimate, stopSequences)
+  return format && { format }
 }
 
 const LAST_EVENTS: LastEvents = {
@@ -60,31 +64,4 @@ const LAST_EVENTS: LastEvents = {
     const body = delivered ? anthropicStreamError(error) : anthropicErrorBody(error)
     return `${ended}event: error\ndata: ${JSON.stringify(body)}\n\n`
   },
-}
-
-/** The body of a message that is not streamed. The format has one choice: the first. */
-function messageBody(
-  { choices: [choice] }: ProviderAnswer,
-  { id, model }: AnswerHead,
-  usage: UsageReport | undefined,
-  service: object,
-  stopSequences: readonly string[],
-): object {
-  if (choice === undefined) throw new Error('internal error: an answer without a choice')
-  const written: { readonly head: BlockHead; text: string }[] = []
-  const blocks = new Blocks({
-    start: (head) => void written.push({ head, text: '' }),
-    piece: (text) => {
-      const last = written.at(-1)
-      if (last !== undefined) last.text += text
-    },
-    end: () => {},
-  })
-  blocks.take(choiceDelta(choice))
-  blocks.finish()
-  const { refusal, toolCalls } = choice
-  const contains = { tool: toolCalls.length > 0, refusal: refusal !== undefined }
-  const stop = messageStop(choice, contains, stopSequences)
-  const json = written.map(({ head, text }) => blockJson(head, text))
-  return { ...messageJson({ id, model, content: json, stop, usage }), service }
 }

@@ -8,8 +8,9 @@ import {
   EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
 import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
+import { wholeRecordSchema, type WholeOrder, type WholeRecord } from '../../protocol/whole-order.ts'
 import { declaredLength } from '../http/declared-length.ts'
-import type { Link } from '../link/link.ts'
+import { LINK_FAILURES, LinkUnavailable, type Link } from '../link/link.ts'
 import type { AnswerHeaders, LinkAnswer } from '../link/link-answer.ts'
 import type { LinkInit } from '../link/link-calls.ts'
 import type { AttemptClock } from './attempt-clock.ts'
@@ -41,6 +42,8 @@ export interface ProviderCall {
   readonly constraints: Constraints | undefined
   /** Lets the daemon write the chunks of the client's stream, where the provider is reached through it. */
   readonly ordered?: OrderedChunks | undefined
+  /** Lets the daemon write the client's whole answer, where the provider is reached through it. */
+  readonly orderedWhole?: WholeOrder | undefined
   /** Classifies an answer other than 200 of this endpoint. */
   readonly classify: (status: number, headers: AnswerHeaders, body: Bytes, now: number) => Failure
 }
@@ -50,6 +53,8 @@ export interface ProviderReply {
   readonly response: LinkAnswer
   /** Whether the body is what the client is to receive, as the daemon wrote it, instead of the provider's. */
   readonly chunksWritten: boolean
+  /** What the daemon says of the answer where it has written it, so that the body is what the client is to receive. */
+  readonly whole: WholeRecord | undefined
   /** Whether the answer arrived compressed; the body is the decompressed content. */
   readonly decoded: boolean
   /** The answer's Content-Length, where it is certain to be the length of the body. */
@@ -114,11 +119,19 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   return {
     response,
     chunksWritten: isCarried && response.headers.has(EGRESS_CHUNKS_HEADER),
+    whole: isCarried && response.whole !== undefined ? recordOf(response.whole) : undefined,
     decoded,
     // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
     declaredBytes: decoded ? undefined : declaredLength(response.headers),
     evidenceSha256: isCarried ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
+}
+
+/** @throws LinkUnavailable for a record that is malformed */
+function recordOf(whole: unknown): WholeRecord {
+  const record = wholeRecordSchema.safeParse(whole)
+  if (record.success) return record.data
+  throw new LinkUnavailable(LINK_FAILURES.malformed, { failure: 'malformed' })
 }
 
 /**
@@ -133,7 +146,7 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
 
 /** A call of the daemon. */
 function carriedInit(call: ProviderCall): LinkInit {
-  const { constraints, ordered, body } = call
+  const { constraints, ordered, orderedWhole, body } = call
   const { adapter, baseUrl } = call.route.provider
   const { headers, ...init } = providerInit(call, call.clock.signal)
   return {
@@ -145,6 +158,7 @@ function carriedInit(call: ProviderCall): LinkInit {
       ...headers,
     },
     body: withAhead(body, ordered?.ahead),
+    whole: orderedWhole,
   }
 }
 

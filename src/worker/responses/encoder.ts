@@ -33,6 +33,8 @@ export function responsesFormat(options: AnswerOptions): AnswerFormat {
         takeMemory,
       }),
     chunkFormat: (head) => orderedFormat(head, options),
+    // It repeats the request, which would travel to the daemon and back.
+    wholeFormat: () => undefined,
     lastEvents: (head) => lastEvents(head, options),
     wholeBody: (answer, head, usage, service) =>
       responseBody(answer, head, usage, service, options),

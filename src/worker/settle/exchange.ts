@@ -1,5 +1,5 @@
 import type { Constraints } from '../../protocol/constraints.ts'
-import { DIGEST_VERSION } from '../../protocol/digest.ts'
+import { exchangeClaims, type ExchangeDigests } from '../../protocol/exchange-claims.ts'
 import type { ExchangeClaims, ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { Route } from '../provider/route.ts'
@@ -30,14 +30,6 @@ export interface Exchange {
   readonly answer?: string | null
 }
 
-/** Digests of the exact bytes for the receipt, each a SHA-256 in lowercase hex. */
-export interface ExchangeDigests {
-  readonly providerRequest: string
-  readonly providerResponse: string
-  readonly clientRequest: string
-  readonly clientResponse: string
-}
-
 /** What binds an exchange to the enclave that served it. */
 export interface ExchangeProof {
   readonly digests: ExchangeDigests
@@ -48,9 +40,14 @@ export interface ExchangeProof {
   readonly providerResponseId?: string | undefined
 }
 
+/** Whether tokens are what a route bills. */
+export function billsTokens({ config }: Route): boolean {
+  return config.pricing?.billing_unit === undefined
+}
+
 /** Rows and receipts hold token counts only where tokens are billed. */
 export function billedTokens({ route, usage }: Exchange) {
-  const billed = route.config.pricing?.billing_unit === undefined
+  const billed = billsTokens(route)
   return {
     promptTokens: billed ? usage.promptTokens : 0,
     completionTokens: billed ? usage.completionTokens : 0,
@@ -64,22 +61,17 @@ export function claimsOf(
   id: string,
   now: number,
 ): ExchangeClaims {
-  const tokens = billedTokens(exchange)
-  return {
-    jti: id,
-    iat: Math.floor(now / 1000),
-    endpoint: exchange.endpoint,
-    requested_route: exchange.requestedRoute,
-    routed_model: exchange.route.id,
-    prompt_tokens: tokens.promptTokens,
-    completion_tokens: tokens.completionTokens,
-    request_digest: digests.providerRequest,
-    response_digest: digests.providerResponse,
-    ...(decoded && { response_digest_over: 'decoded' as const }),
-    digest_version: DIGEST_VERSION,
-    failover: exchange.failover,
-    client_request_digest: digests.clientRequest,
-    client_response_digest: digests.clientResponse,
-    ...(exchange.constraints && { constraints: exchange.constraints }),
-  }
+  const { endpoint, requestedRoute, route, failover, constraints } = exchange
+  return exchangeClaims({
+    receiptId: id,
+    issuedAt: now,
+    endpoint,
+    requestedRoute,
+    routedModel: route.id,
+    failover,
+    constraints,
+    ...billedTokens(exchange),
+    digests,
+    decoded,
+  })
 }

@@ -1,7 +1,8 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { Exchange } from './exchange.ts'
-import { settleWithoutReceipt, settleWithReceipt, type SettleDeps } from './settle.ts'
+import type { SignedReceipt } from '../link/link.ts'
+import { settleSigned, settleWithoutReceipt, settleWithReceipt, type SettleDeps } from './settle.ts'
 
 /** The bytes of an exchange whose answer is sent in one piece, as its receipt names them. */
 export interface WholeProof {
@@ -11,6 +12,8 @@ export interface WholeProof {
   readonly evidenceSha256: string | null
   /** Whether `responseDigest` is over the decompressed bytes. */
   readonly decoded: boolean
+  /** The receipt, where the daemon has signed it beside the answer. */
+  readonly signed?: SignedReceipt | undefined
   /** The provider's own id of the answer, where it gave one. */
   readonly providerResponseId?: string | undefined
   /** The client's body as received, and the answer's as it will be delivered. */
@@ -31,6 +34,9 @@ export async function settleWhole(
   deps: SettleDeps,
 ): Promise<void> {
   if (receiptId === null) return settleWithoutReceipt(exchange, deps)
+  if (proof.signed !== undefined) {
+    return settleSigned(exchange, { id: receiptId, signed: proof.signed }, deps)
+  }
   const digests = {
     providerRequest: proof.requestDigest,
     providerResponse: proof.responseDigest,

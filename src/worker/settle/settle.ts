@@ -43,8 +43,8 @@ export interface SettleDeps {
 
 const DAY_MS = 86_400_000
 
-/** The group of settlements without a receipt: none of them waits for a provider. */
-const UNSIGNED = ''
+/** The group of settlements without a receipt, or with one that is signed: none of them waits for a provider. */
+const NOT_TO_SIGN = ''
 
 /**
  * Settles a complete exchange: price, signed receipt, and one atomic commit of row, balance, reservation and receipt.
@@ -61,7 +61,7 @@ export function settleWithReceipt(
   const provider = exchange.route.provider.name
   const settle = async () => {
     const now = deps.now()
-    const { kid, head, tail, sha256 } = await deps.link.sign({
+    const signed = await deps.link.sign({
       claims: claimsOf(exchange, proof, id, now),
       provider,
       configuration_sha256: deps.configurationSha256,
@@ -71,17 +71,47 @@ export function settleWithReceipt(
         ? {}
         : { provider_response_id: proof.providerResponseId }),
     })
-    const days = exchange.admission.receiptRetentionDays ?? deps.defaultRetentionDays
-    const expiresAtMs = now + days * DAY_MS
-    await deps.rememberKey(kid)
-    await deps.rememberHead(head, expiresAtMs)
-    const jws = storedJws(head.sha256, tail)
-    const stored = { id, jws, sha256, expiresAtMs, evidenceRefs: head.evidence_refs, kid }
-    const { missingEvidence: refs } = await commit(exchange, deps, stored, now)
-    const { customerId } = exchange.admission
-    if (refs.length > 0) await retainEvidence(deps, { customerId, refs, expiresAtMs })
+    await storeSigned(exchange, { id, signed }, deps, now)
   }
   return untilAnswered(() => deps.coalesce(provider, settle), untilRestarted(deps.now))
+}
+
+/** A receipt that was signed beside the answer. */
+interface SignedBeside {
+  /** Of the receipt. */
+  readonly id: string
+  readonly signed: SignedReceipt
+}
+
+/**
+ * The same with a receipt that the daemon has signed already.
+ * @throws StorageUnavailable when it could not be stored
+ */
+export function settleSigned(
+  exchange: Exchange,
+  receipt: SignedBeside,
+  deps: SettleDeps,
+): Promise<void> {
+  const settle = () => storeSigned(exchange, receipt, deps, deps.now())
+  return untilAnswered(() => deps.coalesce(NOT_TO_SIGN, settle), untilRestarted(deps.now))
+}
+
+/** @param startedAt ms */
+async function storeSigned(
+  exchange: Exchange,
+  { id, signed: { kid, head, tail, sha256 } }: SignedBeside,
+  deps: SettleDeps,
+  startedAt: number,
+): Promise<void> {
+  const { customerId, receiptRetentionDays } = exchange.admission
+  const days = receiptRetentionDays ?? deps.defaultRetentionDays
+  const expiresAtMs = startedAt + days * DAY_MS
+  await deps.rememberKey(kid)
+  await deps.rememberHead(head, expiresAtMs)
+  const jws = storedJws(head.sha256, tail)
+  const stored = { id, jws, sha256, expiresAtMs, evidenceRefs: head.evidence_refs, kid }
+  const { missingEvidence: refs } = await commit(exchange, deps, stored, startedAt)
+  if (refs.length > 0) await retainEvidence(deps, { customerId, refs, expiresAtMs })
 }
 
 /** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
@@ -91,7 +121,7 @@ export function settleWithoutReceipt(
   retry = untilRestarted(deps.now),
 ): Promise<void> {
   const settle = async () => void (await commit(exchange, deps, null))
-  return untilAnswered(() => deps.coalesce(UNSIGNED, settle), retry)
+  return untilAnswered(() => deps.coalesce(NOT_TO_SIGN, settle), retry)
 }
 
 /**

@@ -1,16 +1,22 @@
 import { once } from 'node:events'
 import { createServer, request, type OutgoingHttpHeaders, type Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { MessageCaller } from '../../../src/enclave/link-server/message-caller.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+import type {
+  OrderedCall,
+  WriteWhole,
+  WrittenWhole,
+} from '../../../src/enclave/egress/ordered-whole.ts'
 import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { refusal } from '../../../src/enclave/link/answer.ts'
 import { sendReply } from '../../../src/enclave/link-server/reply.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { SMALL_BODY_BYTES, type AnswerHead } from '../../../src/protocol/link-messages.ts'
+import type { WholeOrder, WholeRecord } from '../../../src/protocol/whole-order.ts'
 import { listen } from '../../support/listen.ts'
 import { proofsOf } from '../../support/proven-channel.ts'
 import {
@@ -37,7 +43,11 @@ afterEach(async () => {
   await provider.close()
 })
 
-async function set(respond: Respond, spki = key.spkiSha256): Promise<void> {
+async function set(
+  respond: Respond,
+  spki = key.spkiSha256,
+  writeWhole?: WriteWhole,
+): Promise<void> {
   provider = await startRecordingProvider(respond, key)
   const baseUrl = `https://127.0.0.1:${provider.port}/v1`
   const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: false }
@@ -48,6 +58,7 @@ async function set(respond: Respond, spki = key.spkiSha256): Promise<void> {
     joiner: new ChunkJoiner({ now: Date.now }),
     now: Date.now,
     thread: 'thread',
+    ...(writeWhole && { writeWhole }),
     log: () => {},
   })
   server = createServer((incoming, response) => {
@@ -95,9 +106,9 @@ const headers = {
   authorization: 'Bearer k',
 }
 
-async function carry(more: Readonly<Record<string, string>> = {}): Promise<Told> {
+async function carry(more: Readonly<Record<string, string>> = {}, order?: unknown): Promise<Told> {
   const { caller, told } = newCaller()
-  const call = { provider: 'nova', path: '/chat', headers: { ...headers, ...more } }
+  const call = { provider: 'nova', path: '/chat', headers: { ...headers, ...more }, whole: order }
   await egress.carryMessage({ ...call, body: Buffer.from('{"a":1}'), caller })
   return told
 }
@@ -289,4 +300,94 @@ describe('a call as a message', () => {
     await set((incoming) => void incoming.socket.end('nonsense\r\n\r\n'))
     await expect(carry()).rejects.toMatchObject({ code: 'provider_unreachable' })
   })
+})
+
+describe('an answer that was ordered whole', () => {
+  const order: WholeOrder = {
+    id: 'chatcmpl-1',
+    requested_route: 'glm',
+    routed_model: 'nova/glm',
+    failover: false,
+    format: { door: 'chat' },
+    include_reasoning: true,
+    billing: { prompt_estimate: 1, max_prompt_tokens: 1, max_completion_tokens: 1 },
+    receipt: null,
+  }
+  const record: WholeRecord = {
+    counts: { prompt: 1, completion: 1, uncounted_text_bytes: 0 },
+    provider_response_id: null,
+    request_sha256: 'a1'.repeat(32),
+    response_sha256: 'a2'.repeat(32),
+    signed: null,
+  }
+  let asked: { readonly call: OrderedCall; readonly answer: string }[]
+  beforeEach(() => {
+    asked = []
+  })
+
+  const writing =
+    (written: WrittenWhole | undefined): WriteWhole =>
+    (call, answer, tell) => {
+      asked.push({ call, answer: answer.toString() })
+      setImmediate(() => tell(written))
+    }
+
+  it('is written from the whole answer, and its record is beside it', async () => {
+    const body = Buffer.from('{"for":"the client"}')
+    await set(whole(200, '{"of":"nova"}'), undefined, writing({ body, record }))
+    const told = await carry({}, order)
+    expect(told).toMatchObject({
+      how: 'answer',
+      text: '{"for":"the client"}',
+      head: {
+        status: 200,
+        headers: { 'content-length': '20', 'x-cmr-evidence-sha256': 'e0'.repeat(32) },
+        whole: record,
+      },
+    })
+    const call = { order, provider: 'nova', evidenceSha256: 'e0'.repeat(32) }
+    expect(asked).toMatchObject([{ call, answer: '{"of":"nova"}' }])
+    expect(Buffer.from(asked[0]?.call.request ?? []).toString()).toBe('{"a":1}')
+    expect(provider.received()).not.toContain('chatcmpl-1')
+  })
+
+  it('is the provider’s where it cannot be written, without a record', async () => {
+    await set(whole(200, '{"of":"nova"}'), undefined, writing(undefined))
+    const told = await carry({}, order)
+    expect(told).toMatchObject({ how: 'answer', text: '{"of":"nova"}' })
+    expect(told.head).not.toHaveProperty('whole')
+    expect(asked).toHaveLength(1)
+  })
+
+  it.each<[string, Respond]>([
+    ['a refusal', whole(503, '{"of":"nova"}')],
+    [
+      'an answer that breaks off',
+      (_incoming, response) => {
+        response.writeHead(200, { 'content-length': '99' })
+        response.write('{"of":')
+        setTimeout(() => response.destroy(), 20)
+      },
+    ],
+    ['one in another coding', whole(200, 'zipped', { 'content-encoding': 'gzip' })],
+    ['one that is no small one', whole(200, 'x'.repeat(SMALL_BODY_BYTES + 1))],
+  ])('is not written from %s', async (_name, respond) => {
+    await set(respond, undefined, writing({ body: Buffer.from('{}'), record }))
+    const told = await carry({}, order)
+    expect(told.head ?? {}).not.toHaveProperty('whole')
+    expect(asked).toEqual([])
+  })
+
+  it.each([null, {}, { ...order, format: { door: 'other' } }, { ...order, more: 1 }])(
+    'is refused where its order is %j, and the provider is not called',
+    async (malformed) => {
+      await set(whole(200, '{}'))
+      const refused = await carry({}, malformed).catch((error: unknown) => error)
+      expect(refused).toMatchObject({
+        code: 'invalid_request',
+        message: 'the order for a whole answer is malformed',
+      })
+      expect(provider.received()).toBe('')
+    },
+  )
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import type { SignResponse } from '../../../src/protocol/link.ts'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LINK_FAILURES, LinkUnavailable, type LinkFailure } from '../../../src/worker/link/link.ts'
 
@@ -279,6 +280,36 @@ describe('the link', () => {
     expect(vi.getTimerCount()).toBe(0)
     vi.useRealTimers()
     expect(aborted).toEqual([])
+  })
+
+  const DIGEST = 'd1'.repeat(32)
+  const head = { sha256: 'e1'.repeat(32), text: 'the head', evidence_refs: ['e2'.repeat(32)] }
+  const { text: _text, ...headless } = head
+  const signedUnder = (...heads: SignResponse['heads']) => ({
+    kid: 'k',
+    heads,
+    receipts: heads.length > 0 ? [{ head: 0, tail: 'tail', sha256: DIGEST }] : [],
+  })
+
+  it('takes a receipt that came beside an answer, and names its head to the daemon from then on', () => {
+    const { link } = linkTo()
+    const first = link.receiptBeside('nova')
+    const early = link.receiptBeside('nova')
+    expect(first.knownHead).toBeUndefined()
+    const receipt = { kid: 'k', head, tail: 'tail', sha256: DIGEST }
+    expect(first.take(signedUnder(head))).toEqual(receipt)
+    const next = link.receiptBeside('nova')
+    expect([next.knownHead, link.receiptBeside('vega').knownHead]).toEqual([head.sha256, undefined])
+    expect(next.take(signedUnder(headless))).toEqual(receipt)
+    expect(early.take(signedUnder(head))).toEqual(receipt)
+  })
+
+  it('refuses a receipt that is none, or whose head was not named', () => {
+    const { link, failures } = linkTo()
+    const message = 'the enclave daemon answered in an unknown form'
+    expect(() => link.receiptBeside('nova').take(signedUnder())).toThrow(message)
+    expect(() => link.receiptBeside('nova').take(signedUnder(headless))).toThrow(message)
+    expect(failures).toEqual(['malformed', 'malformed'])
   })
 
   it('has no evidence where the daemon holds none', async () => {

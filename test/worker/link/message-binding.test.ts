@@ -4,6 +4,7 @@ import {
   MESSAGE_KINDS,
   SMALL_BODY_BYTES,
 } from '../../../src/protocol/link-messages.ts'
+import type { WholeOrder } from '../../../src/protocol/whole-order.ts'
 import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import type { MessageBinding } from '../../../src/worker/link/message-binding.ts'
 import { settled, type FakeSocket } from '../calls/fake-socket.ts'
@@ -28,6 +29,23 @@ describe('the link with messages', () => {
     expect([response.status, response.headers.get('x-a')]).toEqual([429, 'b'])
     expect(await response.text()).toBe('signed')
     expect([sockets.length, overHttp]).toEqual([1, []])
+  })
+
+  const order = { id: 'chatcmpl-1' } as WholeOrder
+
+  it('orders a whole answer beside the head of a message, and has what the daemon says of it', async () => {
+    const { messages, overHttp, inits, open } = set()
+    const socket = await open()
+    const call = messages.fetch(CHAT, post({ whole: order }))
+    await settled()
+    expect(JSON.parse(socket.sent[0]?.head ?? '')).toMatchObject({ whole: order })
+    const head = JSON.stringify({ status: 200, headers: {}, whole: { counts: 1 } })
+    socket.reply({ kind: MESSAGE_KINDS.answer, id: 1, head, body: new Uint8Array(0) })
+    expect((await call).whole).toEqual({ counts: 1 })
+    // Over HTTP nothing is ordered: the answer there is the provider's.
+    const large = new Uint8Array(SMALL_BODY_BYTES + 1)
+    expect((await messages.fetch(CHAT, post({ whole: order, body: large }))).whole).toBeUndefined()
+    expect([overHttp.length, inits.at(-1)]).toEqual([1, { method: 'POST', body: large }])
   })
 
   it('sends what one moment brings in one frame, and gives each its own answer', async () => {

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Constraints } from '../../../src/protocol/constraints.ts'
 import type { Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
@@ -40,6 +40,12 @@ function call(provider: Partial<Provider>, answer?: Response, constraints?: Cons
     freshState: nothing,
     config: nothing,
     sign: nothing,
+    receiptBeside: () => ({
+      knownHead: undefined,
+      take: () => {
+        throw new Error('not asked')
+      },
+    }),
     attestation: nothing,
     trustBundle: nothing,
     unseal: nothing,
@@ -96,6 +102,38 @@ describe('a call through the daemon', () => {
     const headers = { 'x-cmr-evidence-sha256': 'ab'.repeat(32) }
     const reply = await call({}, new Response('{}', { headers }))
     expect(reply.evidenceSha256).toBe('ab'.repeat(32))
+  })
+})
+
+describe('an answer that the daemon has written whole', () => {
+  const record = {
+    counts: { prompt: 1, completion: 2, uncounted_text_bytes: 0 },
+    provider_response_id: null,
+    request_sha256: 'a1'.repeat(32),
+    response_sha256: 'a2'.repeat(32),
+    signed: null,
+  }
+  const saying = (whole: unknown) => Object.assign(new Response('{}'), { whole })
+
+  it('comes with its record', async () => {
+    expect((await call({}, saying(record))).whole).toEqual(record)
+    expect((await call({}, new Response('{}'))).whole).toBeUndefined()
+  })
+
+  it('is not taken where its record is malformed', async () => {
+    for (const malformed of [null, {}, { ...record, request_sha256: 'a1' }]) {
+      await expect(call({}, saying(malformed))).rejects.toMatchObject({
+        name: 'LinkUnavailable',
+        message: 'the enclave daemon answered in an unknown form',
+      })
+    }
+  })
+
+  it('is none where the worker has called the provider itself', async () => {
+    const direct = { adapter: 'none', isCarried: false } as const
+    vi.stubGlobal('fetch', async () => saying(record))
+    onTestFinished(() => void vi.unstubAllGlobals())
+    expect((await call(direct)).whole).toBeUndefined()
   })
 })
 

@@ -6,12 +6,16 @@ import { createReceiptSigner } from '../../../src/enclave/sign/receipt-signer.ts
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { batchedSigning } from '../../../src/worker/link/batched-signing.ts'
-import type { Link } from '../../../src/worker/link/link.ts'
+import type { Link, SignedReceipt } from '../../../src/worker/link/link.ts'
 import { receiptOf, receiptQuery } from '../../../src/worker/receipts/find.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import type { Exchange } from '../../../src/worker/settle/exchange.ts'
 import { ReceiptHeads } from '../../../src/worker/settle/receipt-heads.ts'
-import { settleWithReceipt, type SettleDeps } from '../../../src/worker/settle/settle.ts'
+import {
+  settleSigned,
+  settleWithReceipt,
+  type SettleDeps,
+} from '../../../src/worker/settle/settle.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import { keptEnvelope } from '../../enclave/envelope/cached-envelope.ts'
 import { addCustomer, askOf, NOW, readLedgerTotals } from '../../support/ledger.ts'
@@ -58,7 +62,7 @@ async function opened(change: Partial<SettleDeps> = {}) {
     now: () => NOW,
     ...change,
   }
-  const settle = async (requestId: string, receiptId: string) => {
+  const settle = async (requestId: string, receiptId: string, signed?: SignedReceipt) => {
     const exchange = {
       requestId,
       admission: await admit(db, askOf(key, requestId, { nano: 80n })),
@@ -81,7 +85,9 @@ async function opened(change: Partial<SettleDeps> = {}) {
     }
     const proof = { digests, evidenceSha256: null, decoded: false }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the rest is not needed
-    await settleWithReceipt(exchange, proof, receiptId, deps as SettleDeps)
+    const all = deps as SettleDeps
+    if (signed === undefined) await settleWithReceipt(exchange, proof, receiptId, all)
+    else await settleSigned(exchange, { id: receiptId, signed }, all)
   }
   return { db, settle, jwk }
 }
@@ -136,5 +142,37 @@ test('a settlement whose storage is away leaves its group before it is tried aga
   })
   await settle('request-0', IDS[0] ?? '')
   expect(groups).toEqual(['entered', 'left', 'entered', 'left', 'entered', 'left'])
+  expect(await readLedgerTotals(db)).toMatchObject({ rows: 1, open: 0 })
+})
+
+test('a receipt that came beside its answer is stored as it is, and is not signed again where the storage was away', async () => {
+  const groups: string[] = []
+  const head = { sha256: '', text: 'head', evidence_refs: [] }
+  const signed = {
+    kid: 'k',
+    head: { ...head, sha256: await sha256Hex(head.text) },
+    tail: '.tail',
+    sha256: await sha256Hex('head.tail'),
+  }
+  let isAway = true
+  const { db, settle } = await opened({
+    coalesce: async (group, work) => {
+      groups.push(group)
+      await work()
+    },
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing is asked of the daemon
+    link: {} as Link,
+    rememberKey: async () => {
+      if (isAway) {
+        isAway = false
+        throw new StorageUnavailable('away')
+      }
+    },
+  })
+  await settle('request-0', IDS[0] ?? '', signed)
+  // It waits with the settlements that nothing has to be signed for.
+  expect(groups).toEqual(['', ''])
+  const [rows] = await db.batch([receiptQuery('acme', IDS[0] ?? '', NOW)])
+  expect(receiptOf(rows?.[0]).jws).toBe('head.tail')
   expect(await readLedgerTotals(db)).toMatchObject({ rows: 1, open: 0 })
 })

@@ -1,0 +1,157 @@
+import { hash } from 'node:crypto'
+import { exchangeClaims } from '../../protocol/exchange-claims.ts'
+import { MAX_MESSAGE_BODY_BYTES } from '../../protocol/link-messages.ts'
+import type { ExchangeClaims } from '../../protocol/receipt.ts'
+import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
+import { messageBody } from '../../worker/formats/message-body.ts'
+import type { AnswerHead } from '../../worker/stream/answer-head.ts'
+import { billedUsage } from '../../worker/stream/billed-usage.ts'
+import { BrokenStream } from '../../worker/stream/broken-stream.ts'
+import { chatCompletionBody } from '../../worker/stream/chat-completion.ts'
+import type { ProviderAnswer } from '../../worker/stream/provider-answer.ts'
+import { readSmallAnswer } from '../../worker/stream/read-small-answer.ts'
+import type { OrderedCall } from '../egress/ordered-whole.ts'
+import { serviceObject } from '../../worker/stream/service-object.ts'
+import type { TokenUsage } from '../../worker/stream/token-usage.ts'
+import type { UsageReport } from '../../worker/stream/usage-tally.ts'
+import type { InstantSigner } from '../sign/receipt-signer.ts'
+
+/** A client's answer without its receipt. */
+export interface UnsignedWhole {
+  readonly body: Buffer
+  readonly record: Omit<WholeRecord, 'signed'>
+  /** Undefined where no receipt is wanted. */
+  readonly claims: ExchangeClaims | undefined
+}
+
+/**
+ * Writes the client's answer from a small one of a provider, with the modules that the worker has for other providers.
+ * @param at ms
+ * @returns undefined where the worker is to read the provider's bytes itself: they cannot be passed on, or become too many
+ */
+export function writeWhole(
+  { order, request }: OrderedCall,
+  bytes: Buffer,
+  at: number,
+): UnsignedWhole | undefined {
+  const answer = readWhole(order, bytes)
+  if (answer === undefined) return undefined
+  const usage = usageOf(order, answer)
+  const body = Buffer.from(JSON.stringify(bodyOf(order, answer, usage, at)))
+  if (body.length > MAX_MESSAGE_BODY_BYTES) return undefined
+  const digests = { request: sha256(request), response: sha256(bytes), client: sha256(body) }
+  return {
+    body,
+    record: {
+      counts: answer.tally.counts,
+      provider_response_id: answer.providerResponseId ?? null,
+      request_sha256: digests.request,
+      response_sha256: digests.response,
+    },
+    claims: claimsOf(order, digests, usage, at),
+  }
+}
+
+/** Signs the receipt of such an answer; null where none is wanted, or the worker is to ask for it by itself. */
+export function signWhole(
+  { order, provider, evidenceSha256 }: OrderedCall,
+  claims: ExchangeClaims,
+  sign: InstantSigner,
+): WholeRecord['signed'] {
+  if (order.receipt === null) return null
+  const { configuration_sha256, known_head } = order.receipt
+  const request = { claims, provider, configuration_sha256, evidence_sha256: evidenceSha256 }
+  return sign(request, known_head) ?? null
+}
+
+function readWhole(order: WholeOrder, bytes: Buffer): ProviderAnswer | undefined {
+  const options = { id: order.id, includeReasoning: order.include_reasoning }
+  try {
+    return readSmallAnswer(bytes, options)
+  } catch (error) {
+    if (error instanceof BrokenStream) return undefined
+    throw error
+  }
+}
+
+/** What is billed, as the worker computes it from the counts. */
+function usageOf({ billing }: WholeOrder, { tally }: ProviderAnswer): TokenUsage {
+  const bound = {
+    promptEstimate: billing.prompt_estimate,
+    promptTokens: billing.max_prompt_tokens,
+    completionTokens: billing.max_completion_tokens,
+  }
+  const produced = { usage: tally.tokens, uncountedTextBytes: tally.uncountedTextBytes }
+  return billedUsage(produced, bound).usage
+}
+
+function bodyOf(order: WholeOrder, answer: ProviderAnswer, usage: TokenUsage, at: number): object {
+  const { id, format, routed_model: model } = order
+  const head = { id, created: Math.floor(at / 1000), model }
+  const routed = {
+    requestedRoute: order.requested_route,
+    route: { id: model },
+    failover: order.failover,
+  }
+  const service = serviceObject(routed, order.receipt?.jti ?? null)
+  const report = answer.tally.report(usage)
+  return BODIES[format.door](answer, head, { report, service, stopSequences: stopsOf(order) })
+}
+
+interface BodyParts {
+  readonly report: UsageReport | undefined
+  readonly service: object
+  readonly stopSequences: readonly string[]
+}
+
+type WriteBody = (answer: ProviderAnswer, head: AnswerHead, parts: BodyParts) => object
+
+const BODIES: Readonly<Record<WholeOrder['format']['door'], WriteBody>> = {
+  chat: (answer, head, { report, service }) => chatCompletionBody(answer, head, report, service),
+  messages: (answer, head, { report, service, stopSequences }) =>
+    messageBody(answer, head, report, service, stopSequences),
+}
+
+function stopsOf({ format }: WholeOrder): readonly string[] {
+  return format.door === 'messages' ? format.stop_sequences : []
+}
+
+/** Of the three bodies that are known here. */
+interface Digests {
+  readonly request: string
+  readonly response: string
+  readonly client: string
+}
+
+function claimsOf(
+  order: WholeOrder,
+  digests: Digests,
+  usage: TokenUsage,
+  at: number,
+): ExchangeClaims | undefined {
+  const { receipt } = order
+  if (receipt === null) return undefined
+  return exchangeClaims({
+    receiptId: receipt.jti,
+    issuedAt: at,
+    endpoint: receipt.endpoint,
+    requestedRoute: order.requested_route,
+    routedModel: order.routed_model,
+    failover: order.failover,
+    constraints: receipt.constraints,
+    promptTokens: receipt.bills_tokens ? usage.promptTokens : 0,
+    completionTokens: receipt.bills_tokens ? usage.completionTokens : 0,
+    digests: {
+      providerRequest: digests.request,
+      providerResponse: digests.response,
+      clientRequest: receipt.client_request_digest,
+      clientResponse: digests.client,
+    },
+    decoded: false,
+  })
+}
+
+/** FIPS 180-4, lowercase hex. */
+function sha256(bytes: Uint8Array): string {
+  return hash('sha256', bytes)
+}

@@ -1,0 +1,64 @@
+import * as z from 'zod'
+import { constraintsSchema } from './constraints.ts'
+import { hex32 } from './hex-schema.ts'
+import { MAX_RESPONSE_ID_CHARS, signResponseSchema } from './link.ts'
+import { RECEIPT_ENDPOINTS } from './receipt.ts'
+import {
+  billingSchema,
+  chatDoorSchema,
+  messagesDoorSchema,
+  tallyCountsSchema,
+} from './stream-record.ts'
+
+/**
+ * A whole answer that the daemon writes: it reads the provider's, and sends the worker the body that the client is to receive, with the
+ * signed receipt. The worker settles both.
+ */
+
+/** The format of the answer, by the endpoint that was asked, and what it depends on. */
+const wholeFormatSchema = z.discriminatedUnion('door', [chatDoorSchema, messagesDoorSchema])
+
+export type WholeFormat = z.output<typeof wholeFormatSchema>
+
+/** What a receipt says that is known before the provider answers. */
+const orderedReceiptSchema = z.strictObject({
+  jti: z.uuid(),
+  endpoint: z.enum(RECEIPT_ENDPOINTS),
+  client_request_digest: hex32,
+  constraints: constraintsSchema.optional(),
+  /** Whether tokens are what is billed; a receipt has none otherwise. */
+  bills_tokens: z.boolean(),
+  /** As in `signRequestSchema`. */
+  configuration_sha256: hex32,
+  known_head: hex32.optional(),
+})
+
+/** `CallHead.whole` of an egress call that is a message. */
+export const wholeOrderSchema = z.strictObject({
+  /** Of the answer. */
+  id: z.string(),
+  requested_route: z.string(),
+  /** The route that serves. */
+  routed_model: z.string(),
+  failover: z.boolean(),
+  format: wholeFormatSchema,
+  include_reasoning: z.boolean(),
+  billing: billingSchema,
+  /** Null: none is wanted. */
+  receipt: orderedReceiptSchema.nullable(),
+})
+
+export type WholeOrder = z.output<typeof wholeOrderSchema>
+
+/** What the worker settles a whole answer by: `AnswerHead.whole`, where the daemon has written it. */
+export const wholeRecordSchema = z.object({
+  counts: tallyCountsSchema,
+  provider_response_id: z.string().max(MAX_RESPONSE_ID_CHARS).nullable(),
+  /** Of the bytes sent to the provider, and of its answer. */
+  request_sha256: hex32,
+  response_sha256: hex32,
+  /** One receipt. Null where none was ordered, or it is to be asked for by itself. */
+  signed: signResponseSchema.nullable(),
+})
+
+export type WholeRecord = z.output<typeof wholeRecordSchema>

@@ -1,0 +1,58 @@
+import type { ReceiptHead, SignResponse } from '../../protocol/link.ts'
+import type { SignedReceipt } from './link.ts'
+
+/** The head that the daemon sent last for each provider. */
+export class LastHeads {
+  readonly #byProvider = new Map<string, LastHead>()
+
+  of(provider: string): LastHead {
+    const known = this.#byProvider.get(provider)
+    if (known !== undefined) return known
+    const head = new LastHead()
+    this.#byProvider.set(provider, head)
+    return head
+  }
+}
+
+/** The head that the daemon sent last for one provider. */
+export class LastHead {
+  #known: ReceiptHead | undefined
+
+  get known(): ReceiptHead | undefined {
+    return this.#known
+  }
+
+  /**
+   * The receipts of an answer of the daemon.
+   * @param told the head that the daemon was told is known
+   * @throws Error when there are fewer, or a head of theirs is missing
+   */
+  receiptsOf(
+    { kid, heads, receipts: signed }: SignResponse,
+    count: number,
+    told: ReceiptHead | undefined,
+  ): SignedReceipt[] {
+    const whole = heads.map((head) => this.#whole(head, told))
+    return Array.from({ length: count }, (_, index) => {
+      const receipt = signed[index]
+      const head = receipt && whole[receipt.head]
+      if (receipt === undefined || head === undefined) {
+        throw new Error('internal error: the daemon signed too little')
+      }
+      const { tail, sha256 } = receipt
+      return { kid, head, tail, sha256 }
+    })
+  }
+
+  /**
+   * A head of the daemon's answer, with its text. The daemon leaves out the text of the head that it was told is known; undefined:
+   * it left out that of another one.
+   */
+  #whole(
+    { text, ...head }: SignResponse['heads'][number],
+    told: ReceiptHead | undefined,
+  ): ReceiptHead | undefined {
+    if (text !== undefined) return (this.#known = { ...head, text })
+    return told?.sha256 === head.sha256 ? { ...head, text: told.text } : undefined
+  }
+}

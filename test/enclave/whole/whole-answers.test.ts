@@ -1,0 +1,130 @@
+import { expect, it } from 'vitest'
+import type { OrderedCall, WrittenWhole } from '../../../src/enclave/egress/ordered-whole.ts'
+import { WholeAnswers } from '../../../src/enclave/whole/whole-answers.ts'
+import { MAX_MESSAGE_BODY_BYTES } from '../../../src/protocol/link-messages.ts'
+import type { SignResponse } from '../../../src/protocol/link.ts'
+import { wholeOrderSchema } from '../../../src/protocol/whole-order.ts'
+
+const DIGEST = 'd1'.repeat(32)
+const ANSWER = Buffer.from('{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}')
+
+function call(id: string, withReceipt = true): OrderedCall {
+  const receipt = {
+    jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
+    endpoint: '/v1/chat/completions',
+    client_request_digest: DIGEST,
+    bills_tokens: true,
+    configuration_sha256: DIGEST,
+    known_head: 'e2'.repeat(32),
+  }
+  const order = wholeOrderSchema.parse({
+    id,
+    requested_route: 'glm',
+    routed_model: 'nova/glm',
+    failover: false,
+    format: { door: 'chat' },
+    include_reasoning: true,
+    billing: { prompt_estimate: 1, max_prompt_tokens: 10, max_completion_tokens: 10 },
+    receipt: withReceipt ? receipt : null,
+  })
+  return { order, provider: 'nova', evidenceSha256: 'e1'.repeat(32), request: ANSWER }
+}
+
+const SIGNED: SignResponse = {
+  kid: 'k',
+  heads: [{ sha256: DIGEST, text: 'head', evidence_refs: [] }],
+  receipts: [{ head: 0, tail: 'tail', sha256: DIGEST }],
+}
+
+type Sign = ConstructorParameters<typeof WholeAnswers>[0]['sign']
+
+function opened(sign: Sign = () => SIGNED) {
+  const logged: unknown[] = []
+  const steps: string[] = []
+  const answers = new WholeAnswers({
+    sign: (...given) => {
+      steps.push('sign')
+      return sign(...given)
+    },
+    now: () => 1_000,
+    log: (event, fields) => logged.push([event, fields]),
+  })
+  const write = async (given: OrderedCall, answer = ANSWER) => {
+    const { promise, resolve } = Promise.withResolvers<WrittenWhole | undefined>()
+    answers.add(given, answer, (written) => {
+      steps.push('tell')
+      resolve(written)
+    })
+    return promise
+  }
+  return { write, steps, logged }
+}
+
+it('signs what its order and its connection say, under the head that the worker has', async () => {
+  const asked: unknown[] = []
+  const { write } = opened((...given) => {
+    asked.push(given)
+    return SIGNED
+  })
+  const written = await write(call('1'))
+  expect(written?.record.signed).toBe(SIGNED)
+  expect(asked).toMatchObject([
+    [
+      {
+        claims: { client_request_digest: DIGEST, routed_model: 'nova/glm' },
+        provider: 'nova',
+        configuration_sha256: DIGEST,
+        evidence_sha256: 'e1'.repeat(32),
+      },
+      'e2'.repeat(32),
+    ],
+  ])
+})
+
+it('signs the answers of one turn together, and tells of each the one that it asked for', async () => {
+  const { write, steps } = opened()
+  const written = await Promise.all(['1', '2', '3'].map((id) => write(call(id))))
+  expect(written.map((whole) => JSON.parse(whole?.body.toString() ?? '').id)).toEqual([
+    '1',
+    '2',
+    '3',
+  ])
+  expect(steps).toEqual(['sign', 'sign', 'sign', 'tell', 'tell', 'tell'])
+})
+
+it('leaves an answer to the worker that cannot be read, or whose signing fails, and writes the others', async () => {
+  let count = 0
+  const { write, logged } = opened(() => {
+    count += 1
+    if (count === 1) throw new TypeError('unexpected')
+    return SIGNED
+  })
+  const [failed, broken, sound] = await Promise.all([
+    write(call('1')),
+    write(call('2'), Buffer.from('{')),
+    write(call('3')),
+  ])
+  expect([failed, broken]).toEqual([undefined, undefined])
+  expect(sound?.record.signed).toBe(SIGNED)
+  expect(logged).toMatchObject([['link_failed', { path: '/v1/egress', error: 'TypeError' }]])
+})
+
+it('has no receipt where none is wanted, or it cannot be signed at once', async () => {
+  const { write, steps } = opened(() => undefined)
+  expect((await write(call('1', false)))?.record.signed).toBeNull()
+  expect(steps).toEqual(['tell'])
+  expect((await write(call('2')))?.record.signed).toBeNull()
+})
+
+it('leaves out a receipt that is too long for one message together with its answer', async () => {
+  const [head] = SIGNED.heads
+  const long = {
+    ...SIGNED,
+    heads: [
+      { ...head, sha256: DIGEST, text: 'x'.repeat(MAX_MESSAGE_BODY_BYTES), evidence_refs: [] },
+    ],
+  }
+  const written = await opened(() => long).write(call('1'))
+  expect(written?.record.signed).toBeNull()
+  expect(written?.body.toString()).toContain('"content":"a"')
+})
