@@ -16,8 +16,13 @@ export interface WrittenWhole {
   readonly record: WholeRecord
 }
 
-/** Gets an answer once it is written; undefined where the worker is to read the provider's bytes itself. */
-export type TellWhole = (written: WrittenWhole | undefined) => void
+/** Who waits for an answer to be written. */
+export interface AwaitsWhole {
+  /** Whether nobody waits any more. */
+  hasLeft(): boolean
+  /** Gets the answer; undefined where the worker is to read the provider's bytes itself. */
+  tell(written: WrittenWhole | undefined): void
+}
 
 /** Writes the client's answer from a small and whole one of a provider. */
-export type WriteWhole = (call: OrderedCall, answer: Buffer, tell: TellWhole) => void
+export type WriteWhole = (call: OrderedCall, answer: Buffer, awaits: AwaitsWhole) => void

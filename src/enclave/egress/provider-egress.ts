@@ -158,7 +158,7 @@ function wholeWriter(
 ): MessageRelayParts['writeWhole'] {
   const evidenceSha256 = channel.evidence?.evidence_digest ?? null
   const call = { order, provider, evidenceSha256, request }
-  return writeWhole && ((answer, tell) => writeWhole(call, answer, tell))
+  return writeWhole && ((answer, awaits) => writeWhole(call, answer, awaits))
 }
 
 /** @throws LinkError for a malformed order */

@@ -5,7 +5,7 @@ import { Exchange } from './exchange.ts'
 import { gather, type Begun, type GatherLimits } from './gather.ts'
 import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
 import { evidenceHeader, type OpenConnection } from './open-connection.ts'
-import type { TellWhole } from './ordered-whole.ts'
+import type { AwaitsWhole } from './ordered-whole.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { isEventStream } from './relay-stream.ts'
 import { failureOf } from './relay.ts'
@@ -23,7 +23,7 @@ export interface MessageRelayParts {
   /** For answers that are gathered. */
   readonly memory: EventMemory
   /** Given where the worker has ordered the client's answer. */
-  readonly writeWhole?: ((answer: Buffer, tell: TellWhole) => void) | undefined
+  readonly writeWhole?: ((answer: Buffer, awaits: AwaitsWhole) => void) | undefined
 }
 
 /**
@@ -69,10 +69,13 @@ function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
 function answerWhole(head: AnswerHead, body: Buffer, { caller, writeWhole }: MessageRelayParts) {
   const asItIs = () => caller.answer(withLength(head, body.length), body)
   if (head.status !== 200 || writeWhole === undefined) return asItIs()
-  writeWhole(body, (written) => {
-    if (written === undefined) return asItIs()
-    const own = withLength(head, written.body.length)
-    caller.answer({ ...own, whole: written.record }, written.body)
+  writeWhole(body, {
+    hasLeft: () => caller.hasLeft,
+    tell: (written) => {
+      if (written === undefined) return asItIs()
+      const own = withLength(head, written.body.length)
+      caller.answer({ ...own, whole: written.record }, written.body)
+    },
   })
 }
 

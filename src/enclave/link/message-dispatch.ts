@@ -22,7 +22,7 @@ interface MessageSubject {
   readonly log: Log
 }
 
-/** Answers calls that come as messages, as the same calls over HTTP are answered. */
+/** Answers calls that come as messages, as the same calls over HTTP are answered, but for whole answers that are ordered with them. */
 export function createMessageDispatcher(subject: MessageSubject): MessageListener {
   return (call, caller) => void answer(call, caller, subject)
 }

@@ -1,7 +1,7 @@
 import { traceError } from '../../protocol/error-trace.ts'
-import { MAX_MESSAGE_BODY_BYTES } from '../../protocol/link-messages.ts'
+import { MAX_MESSAGE_BODY_BYTES, SMALL_BODY_BYTES } from '../../protocol/link-messages.ts'
 import { LINK_PATHS, type SignResponse } from '../../protocol/link.ts'
-import type { OrderedCall, TellWhole, WriteWhole, WrittenWhole } from '../egress/ordered-whole.ts'
+import type { AwaitsWhole, OrderedCall, WriteWhole, WrittenWhole } from '../egress/ordered-whole.ts'
 import type { Log } from '../log.ts'
 import type { InstantSigner } from '../sign/receipt-signer.ts'
 import { signWhole, writeWhole, type UnsignedWhole } from './write-whole.ts'
@@ -16,8 +16,15 @@ export interface WholeAnswersDeps {
 interface Item {
   readonly call: OrderedCall
   readonly answer: Buffer
-  readonly tell: TellWhole
+  readonly awaits: AwaitsWhole
 }
+
+/** What is written in one go: so many answers, and so many bytes of them or a single one. Between two goes other work of the thread is done. */
+const MOST_TOGETHER = 16
+const MOST_BYTES_TOGETHER = SMALL_BODY_BYTES
+
+/** The most of a receipt's head in a message, characters: a tenth of that is usual. */
+const MAX_HEAD_CHARS = MAX_MESSAGE_BODY_BYTES / 2
 
 /**
  * Writes and signs the whole answers that workers have ordered. Those that came in one turn of the event loop are written together, and
@@ -32,9 +39,17 @@ export class WholeAnswers {
     this.#deps = deps
   }
 
-  readonly add: WriteWhole = (call, answer, tell) => {
-    this.#items.push({ call, answer, tell })
-    if (this.#items.length === 1) setImmediate(() => this.#finish(this.#items.splice(0)))
+  readonly add: WriteWhole = (call, answer, awaits) => {
+    this.#items.push({ call, answer, awaits })
+    if (this.#items.length === 1) this.#finishSoon()
+  }
+
+  #finishSoon(): void {
+    setImmediate(() => {
+      const items = this.#items.splice(0, countTogether(this.#items))
+      this.#finish(items.filter(({ awaits }) => !awaits.hasLeft()))
+      if (this.#items.length > 0) this.#finishSoon()
+    })
   }
 
   #finish(items: readonly Item[]): void {
@@ -45,7 +60,7 @@ export class WholeAnswers {
       const whole = written[index]
       return whole && this.#try(() => withReceipt(call, whole, sign))
     })
-    for (const [index, { tell }] of items.entries()) tell(signed[index])
+    for (const [index, { awaits }] of items.entries()) this.#try(() => awaits.tell(signed[index]))
   }
 
   /** What fails here the worker does by itself, and finds out why. */
@@ -59,20 +74,26 @@ export class WholeAnswers {
   }
 }
 
+/** How many of the first items are written in one go. */
+function countTogether(items: readonly Item[]): number {
+  let bytes = 0
+  const end = items.findIndex(({ answer }, index) => {
+    bytes += answer.length
+    return index === MOST_TOGETHER || (index > 0 && bytes > MOST_BYTES_TOGETHER)
+  })
+  return end === -1 ? items.length : end
+}
+
 function withReceipt(
   call: OrderedCall,
   { body, record, claims }: UnsignedWhole,
   sign: InstantSigner,
 ): WrittenWhole {
   const signed = claims === undefined ? null : signWhole(call, claims, sign)
-  return {
-    body,
-    record: { ...record, signed: signed !== null && fits(signed, body) ? signed : null },
-  }
+  return { body, record: { ...record, signed: signed !== null && fits(signed) ? signed : null } }
 }
 
-/** Whether answer and receipt are no more than one message holds. Otherwise the worker asks for the receipt by itself. */
-function fits({ heads }: SignResponse, body: Buffer): boolean {
-  const length = heads.reduce((sum, { text = '' }) => sum + text.length, body.length)
-  return length <= MAX_MESSAGE_BODY_BYTES
+/** Whether a receipt is no more than a message holds beside a small body. Otherwise the worker asks for it by itself. */
+function fits({ heads }: SignResponse): boolean {
+  return heads.every(({ text = '' }) => text.length <= MAX_HEAD_CHARS)
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { exchangeClaims } from '../../protocol/exchange-claims.ts'
-import { MAX_MESSAGE_BODY_BYTES } from '../../protocol/link-messages.ts'
+import { SMALL_BODY_BYTES } from '../../protocol/link-messages.ts'
 import type { ExchangeClaims } from '../../protocol/receipt.ts'
 import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
 import { messageBody } from '../../worker/formats/message-body.ts'
@@ -38,7 +38,8 @@ export function writeWhole(
   if (answer === undefined) return undefined
   const usage = usageOf(order, answer)
   const body = Buffer.from(JSON.stringify(bodyOf(order, answer, usage, at)))
-  if (body.length > MAX_MESSAGE_BODY_BYTES) return undefined
+  // A small answer is all that the worker has room for without asking.
+  if (body.length > SMALL_BODY_BYTES) return undefined
   const digests = { request: sha256(request), response: sha256(bytes), client: sha256(body) }
   return {
     body,

@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import { SMALL_BODY_BYTES } from '../../protocol/link-messages.ts'
 import type { WholeRecord } from '../../protocol/whole-order.ts'
 import { jsonText } from '../http/reply.ts'
 import { printInParts } from '../json/print-in-parts.ts'
@@ -63,13 +64,9 @@ async function ask(
   const { context, chat, constraints } = admitted
   const { route, effort } = attempt
   const beside = context.link.receiptBeside(route.provider.name)
-  const call = {
-    route,
-    path: '/chat/completions',
-    body: buildChatBody(chat, route, effort, admitted.cacheSalt),
-    constraints,
-    orderedWhole: await orderWhole(admitted, attempt, beside),
-  }
+  const body = buildChatBody(chat, route, effort, admitted.cacheSalt)
+  const orderedWhole = isSmall(body) ? await orderWhole(admitted, attempt, beside) : undefined
+  const call = { route, path: '/chat/completions', body, constraints, orderedWhole }
   return requestWhole<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
     const { reply, bytes } = answer
     if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, beside)
@@ -78,6 +75,11 @@ async function ask(
     const { customerId } = admitted.admission
     return readWhole(answer, { context, customerId, read })
   })
+}
+
+/** Whether a call with that body may be a message, without which nothing is ordered. */
+function isSmall({ length }: Bytes): boolean {
+  return length <= SMALL_BODY_BYTES
 }
 
 function daemonsAnswer(

@@ -20,7 +20,8 @@ const LARGE_MS = 60_000
 
 /**
  * Makes small calls as messages over one connection to the daemon, which costs about half of a request, and everything else, and all
- * while there is no such connection, over HTTP. The caller sees no difference: an answer, or a call that broke off.
+ * while there is no such connection, over HTTP. The caller sees an answer, or a call that broke off, in both ways; only a message may
+ * order a whole answer.
  */
 export class MessageBinding implements LinkCalls {
   readonly #http: HttpCalls

@@ -24,14 +24,14 @@ export class SigningKeyLog {
   }
 
   /**
-   * Stores the key and its current envelope unless they are stored already. If no envelope can be captured, an
-   * earlier one of the same key is enough, because it still proves the binding.
-   * @throws LinkUnavailable when the daemon now signs with another key, or no envelope of this one was ever stored
+   * Stores the key and its current envelope unless they are stored already. If no envelope can be captured, or the daemon signs
+   * with another key by now, an earlier one of the same key is enough, because it still proves the binding.
+   * @throws LinkUnavailable when the daemon does not answer, or there is no envelope of this key
    */
   async remember(kid: string): Promise<void> {
     const known = await this.#link.state()
-    const state = known.kid === kid ? known : await this.#changedState(kid)
-    if (state.envelope_sha256 === null) return this.#requireStored(kid)
+    const state = known.kid === kid ? known : await this.#link.freshState()
+    if (state.kid !== kid || state.envelope_sha256 === null) return this.#requireStored(kid)
     if (this.#stored?.kid === kid && this.#stored.envelopeSha256 === state.envelope_sha256) return
     const answer = await this.#link.attestation()
     if (!answer.ok) return this.#requireStored(kid)
@@ -59,11 +59,5 @@ export class SigningKeyLog {
     const envelopeSha256 = await findEnvelopeOf(this.#storage.directory(), kid)
     if (envelopeSha256 === undefined) throw new LinkUnavailable('the signing key has no envelope')
     this.#stored = { kid, envelopeSha256 }
-  }
-
-  async #changedState(kid: string) {
-    const state = await this.#link.freshState()
-    if (state.kid !== kid) throw new LinkUnavailable('the daemon has changed its signing key')
-    return state
   }
 }

@@ -327,9 +327,9 @@ describe('an answer that was ordered whole', () => {
 
   const writing =
     (written: WrittenWhole | undefined): WriteWhole =>
-    (call, answer, tell) => {
+    (call, answer, awaits) => {
       asked.push({ call, answer: answer.toString() })
-      setImmediate(() => tell(written))
+      setImmediate(() => awaits.tell(written))
     }
 
   it('is written from the whole answer, and its record is beside it', async () => {

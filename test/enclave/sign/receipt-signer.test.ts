@@ -2,54 +2,15 @@ import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
-import { signRequestSchema } from '../../../src/protocol/link.ts'
 import { receiptClaimsSchema, type ReceiptClaims } from '../../../src/protocol/receipt.ts'
 import { makeReceiptKey, type ReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { LinkError } from '../../../src/enclave/link-error.ts'
-import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
-import {
-  createInstantSigner,
-  createReceiptSigner,
-  type SignerDeps,
-} from '../../../src/enclave/sign/receipt-signer.ts'
+import { createReceiptSigner, type SignerDeps } from '../../../src/enclave/sign/receipt-signer.ts'
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
 import { wholeReceipts } from '../../support/signed-receipts.ts'
 import { keptEnvelope } from '../envelope/cached-envelope.ts'
-
-type Json = Record<string, unknown>
-
-const CLAIMS = {
-  iat: 1_700_000_100,
-  endpoint: '/v1/chat/completions' as const,
-  requested_route: 'glm-5',
-  routed_model: 'nova/glm-5',
-  prompt_tokens: 3,
-  completion_tokens: 5,
-  request_digest: 'a1'.repeat(32),
-  response_digest: 'a2'.repeat(32),
-  digest_version: 1,
-  failover: false,
-  client_request_digest: 'a3'.repeat(32),
-  client_response_digest: 'a4'.repeat(32),
-}
-
-const IN_FORCE = 'cf'.repeat(32)
-
-interface SigningRequest extends Json {
-  readonly claims: { readonly jti: string }
-}
-
-function ask(claims: Json = {}, rest: Json = {}): SigningRequest {
-  const all = { jti: crypto.randomUUID(), ...CLAIMS, ...claims }
-  return {
-    claims: all,
-    provider: 'nova',
-    configuration_sha256: IN_FORCE,
-    evidence_sha256: null,
-    ...rest,
-  }
-}
+import { ask, CLAIMS, signerDeps } from './signing-requests.ts'
 
 let key: ReceiptKey
 
@@ -57,21 +18,7 @@ beforeAll(async () => {
   key = await makeReceiptKey()
 })
 
-const nobodySigns = () => Promise.reject(new Error('no provider signs messages here'))
-
-function deps(change: Partial<SignerDeps> = {}): SignerDeps {
-  const proofs: Pick<ProviderProofs, 'hop'> = {
-    hop: (provider, evidence) =>
-      provider === 'nova' && evidence === null ? UNATTESTED : undefined,
-  }
-  const router = describeRouterHop({
-    envelope: keptEnvelope(),
-    trustBundleJws: 'd.e.f',
-    platform: 'simulated',
-  })
-  const routerHop = (sha256: string) => (sha256 === IN_FORCE ? router : undefined)
-  return { key, proofs, routerHop, proveMessage: nobodySigns, ...change }
-}
+const deps = (change: Partial<SignerDeps> = {}) => signerDeps(key, change)
 
 async function signReceipts(body: unknown, signer: SignerDeps) {
   const answer = await createReceiptSigner(signer)(body)
@@ -372,56 +319,5 @@ describe('signReceipts', () => {
       400,
       'no evidence of this instance binds this configuration',
     ])
-  })
-})
-
-describe('a receipt that is signed beside its answer', () => {
-  const one = (claims: Json = {}, rest: Json = {}) =>
-    signRequestSchema.parse({ receipts: [ask(claims, rest)] }).receipts[0] ?? fail()
-
-  const fail = (): never => {
-    throw new Error('nothing to sign')
-  }
-
-  it('is the one that would be signed for it by itself, under the same head', async () => {
-    const request = one()
-    const signed = createInstantSigner(deps())(request)
-    const asked = await createReceiptSigner(deps())({ receipts: [request] })
-    if (signed === undefined) throw new Error('not signed')
-    expect(signed.heads).toEqual(asked.heads)
-    const [jws, other] = [...wholeReceipts(signed), ...wholeReceipts(asked)].map(
-      (receipt) => receipt.jws,
-    )
-    expect(await open(jws ?? '')).toEqual(await open(other ?? ''))
-  })
-
-  it('comes without the text of a head that is known', () => {
-    const sign = createInstantSigner(deps())
-    const [head] = sign(one())?.heads ?? []
-    const { sha256, evidence_refs: refs } = head ?? {}
-    expect(sign(one(), sha256)?.heads).toEqual([{ sha256, evidence_refs: refs }])
-  })
-
-  const messageKey = { algorithm: 'ed25519', address: 'ab'.repeat(32) } as const
-
-  it.each([
-    [
-      'under a configuration that was never in effect',
-      one({}, { configuration_sha256: '00'.repeat(32) }),
-      {},
-    ],
-    ['of a provider whose evidence is not proven', one({}, { provider: 'vega' }), {}],
-    [
-      'of a provider that does not meet the constraints',
-      one({ constraints: { min: 'hardware' } }),
-      {},
-    ],
-    [
-      'of a provider whose own signature must be fetched first',
-      one(),
-      { proofs: { hop: () => ({ ...UNATTESTED, messageKey }) } },
-    ],
-  ])('is left to be asked for %s', (_name, request, change) => {
-    expect(createInstantSigner(deps(change))(request)).toBeUndefined()
   })
 })

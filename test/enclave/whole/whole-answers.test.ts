@@ -49,15 +49,18 @@ function opened(sign: Sign = () => SIGNED) {
     now: () => 1_000,
     log: (event, fields) => logged.push([event, fields]),
   })
-  const write = async (given: OrderedCall, answer = ANSWER) => {
+  const add = (given: OrderedCall, tell: (written: WrittenWhole | undefined) => void) =>
+    answers.add(given, ANSWER, { hasLeft: () => false, tell })
+  const write = async (given: OrderedCall, answer = ANSWER, hasLeft = false) => {
     const { promise, resolve } = Promise.withResolvers<WrittenWhole | undefined>()
-    answers.add(given, answer, (written) => {
+    const tell = (written: WrittenWhole | undefined) => {
       steps.push('tell')
       resolve(written)
-    })
+    }
+    answers.add(given, answer, { hasLeft: () => hasLeft, tell })
     return promise
   }
-  return { write, steps, logged }
+  return { add, write, steps, logged }
 }
 
 it('signs what its order and its connection say, under the head that the worker has', async () => {
@@ -114,6 +117,36 @@ it('has no receipt where none is wanted, or it cannot be signed at once', async 
   expect((await write(call('1', false)))?.record.signed).toBeNull()
   expect(steps).toEqual(['tell'])
   expect((await write(call('2')))?.record.signed).toBeNull()
+})
+
+it('does nothing for a caller that has left', async () => {
+  const { write, steps } = opened()
+  void write(call('1'), ANSWER, true)
+  await write(call('2'))
+  expect(steps).toEqual(['sign', 'tell'])
+})
+
+it('writes sixteen in one go at most, of large ones one, and other work comes in between', async () => {
+  for (const [answer, together] of [
+    [ANSWER, 16],
+    [Buffer.concat([ANSWER, Buffer.alloc(40_000, ' ')]), 1],
+  ] as const) {
+    const { write, steps } = opened()
+    const all = Array.from({ length: 20 }, (_, index) => write(call(String(index)), answer))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(steps.filter((step) => step === 'tell')).toHaveLength(together)
+    await Promise.all(all)
+    expect(steps.filter((step) => step === 'tell')).toHaveLength(20)
+  }
+})
+
+it('tells all others where one that waits fails', async () => {
+  const { add, write, logged } = opened()
+  add(call('1'), () => {
+    throw new TypeError('unexpected')
+  })
+  expect((await write(call('2')))?.record.signed).toBe(SIGNED)
+  expect(logged).toMatchObject([['link_failed', { path: '/v1/egress', error: 'TypeError' }]])
 })
 
 it('leaves out a receipt that is too long for one message together with its answer', async () => {

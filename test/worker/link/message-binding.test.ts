@@ -31,7 +31,16 @@ describe('the link with messages', () => {
     expect([sockets.length, overHttp]).toEqual([1, []])
   })
 
-  const order = { id: 'chatcmpl-1' } as WholeOrder
+  const order: WholeOrder = {
+    id: 'chatcmpl-1',
+    requested_route: 'glm',
+    routed_model: 'nova/glm',
+    failover: false,
+    format: { door: 'chat' },
+    include_reasoning: true,
+    billing: { prompt_estimate: 1, max_prompt_tokens: 1, max_completion_tokens: 1 },
+    receipt: null,
+  }
 
   it('orders a whole answer beside the head of a message, and has what the daemon says of it', async () => {
     const { messages, overHttp, inits, open } = set()

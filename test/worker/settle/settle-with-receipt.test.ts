@@ -4,6 +4,7 @@ import { makeReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
 import { createReceiptSigner } from '../../../src/enclave/sign/receipt-signer.ts'
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
+import { utf8 } from '../../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { batchedSigning } from '../../../src/worker/link/batched-signing.ts'
 import type { Link, SignedReceipt } from '../../../src/worker/link/link.ts'
@@ -11,11 +12,8 @@ import { receiptOf, receiptQuery } from '../../../src/worker/receipts/find.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import type { Exchange } from '../../../src/worker/settle/exchange.ts'
 import { ReceiptHeads } from '../../../src/worker/settle/receipt-heads.ts'
-import {
-  settleSigned,
-  settleWithReceipt,
-  type SettleDeps,
-} from '../../../src/worker/settle/settle.ts'
+import { settleWhole } from '../../../src/worker/settle/settle-whole.ts'
+import { settleWithReceipt, type SettleDeps } from '../../../src/worker/settle/settle.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import { keptEnvelope } from '../../enclave/envelope/cached-envelope.ts'
 import { addCustomer, askOf, NOW, readLedgerTotals } from '../../support/ledger.ts'
@@ -87,7 +85,12 @@ async function opened(change: Partial<SettleDeps> = {}) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the rest is not needed
     const all = deps as SettleDeps
     if (signed === undefined) await settleWithReceipt(exchange, proof, receiptId, all)
-    else await settleSigned(exchange, { id: receiptId, signed }, all)
+    else {
+      const bytes = { clientRequest: utf8('asked'), clientResponse: utf8(requestId) }
+      const provider = { requestDigest: DIGEST, responseDigest: DIGEST }
+      const found = { ...provider, ...bytes, evidenceSha256: null, decoded: false, signed }
+      await settleWhole(exchange, receiptId, found, all)
+    }
   }
   return { db, settle, jwk }
 }
@@ -145,15 +148,13 @@ test('a settlement whose storage is away leaves its group before it is tried aga
   expect(await readLedgerTotals(db)).toMatchObject({ rows: 1, open: 0 })
 })
 
+async function signedBeside(): Promise<SignedReceipt> {
+  const head = { sha256: await sha256Hex('head'), text: 'head', evidence_refs: [] }
+  return { kid: 'k', head, tail: '.tail', sha256: await sha256Hex('head.tail') }
+}
+
 test('a receipt that came beside its answer is stored as it is, and is not signed again where the storage was away', async () => {
   const groups: string[] = []
-  const head = { sha256: '', text: 'head', evidence_refs: [] }
-  const signed = {
-    kid: 'k',
-    head: { ...head, sha256: await sha256Hex(head.text) },
-    tail: '.tail',
-    sha256: await sha256Hex('head.tail'),
-  }
   let isAway = true
   const { db, settle } = await opened({
     coalesce: async (group, work) => {
@@ -169,7 +170,7 @@ test('a receipt that came beside its answer is stored as it is, and is not signe
       }
     },
   })
-  await settle('request-0', IDS[0] ?? '', signed)
+  await settle('request-0', IDS[0] ?? '', await signedBeside())
   // It waits with the settlements that nothing has to be signed for.
   expect(groups).toEqual(['', ''])
   const [rows] = await db.batch([receiptQuery('acme', IDS[0] ?? '', NOW)])
