@@ -18,7 +18,7 @@ import type { StorageParts } from './storage-parts.ts'
 import { StorageUnavailable } from './storage/database.ts'
 import { openDirectWindow } from './stream/direct-window.ts'
 
-/** Settling needs a signature and a commit. */
+/** Settling needs a commit, and a signature where none came with the answer. */
 const SETTLEMENTS = {
   maxItems: 64,
   joinTimeoutMs: 30_000,

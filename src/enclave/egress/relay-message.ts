@@ -27,8 +27,8 @@ export interface MessageRelayParts {
 }
 
 /**
- * Sends the request of a message to the provider. A small answer becomes a message, as it is or as the client is to receive it, any other waits to be read over HTTP. A
- * caller that leaves ends the call.
+ * Sends the request of a message to the provider. A small answer becomes a message, as it is or as the client is to receive it;
+ * any other waits to be read over HTTP. A caller that leaves ends the call.
  * @throws LinkError when no answer came, or none that can be passed on
  */
 export async function relayMessage(parts: MessageRelayParts): Promise<void> {

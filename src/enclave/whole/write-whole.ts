@@ -10,10 +10,10 @@ import { BrokenStream } from '../../worker/stream/broken-stream.ts'
 import { chatCompletionBody } from '../../worker/stream/chat-completion.ts'
 import type { ProviderAnswer } from '../../worker/stream/provider-answer.ts'
 import { readSmallAnswer } from '../../worker/stream/read-small-answer.ts'
-import type { OrderedCall } from '../egress/ordered-whole.ts'
 import { serviceObject } from '../../worker/stream/service-object.ts'
 import type { TokenUsage } from '../../worker/stream/token-usage.ts'
 import type { UsageReport } from '../../worker/stream/usage-tally.ts'
+import type { OrderedCall } from '../egress/ordered-whole.ts'
 import type { InstantSigner } from '../sign/receipt-signer.ts'
 
 /** A client's answer without its receipt. */
