@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { POSTGRES_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
@@ -69,6 +70,8 @@ describe('the PostgreSQL pool', () => {
     await Promise.all(Array.from({ length: 8 }, () => db.batch([ONE])))
     const outside = postgres(databaseUrl, { max: 1, onnotice: () => {} })
     await outside.unsafe(CUT)
+    // A connection whose end the worker has not read yet is not an idle one that was cut.
+    await delay(200)
     const write = {
       sql: `INSERT INTO secrets (name, value, created_at) VALUES (?, 'x', 0)`,
       params: ['after the cut'],
