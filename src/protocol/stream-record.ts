@@ -32,6 +32,8 @@ export const billingSchema = z.strictObject({
   max_completion_tokens: count,
 })
 
+export type OrderedBilling = z.output<typeof billingSchema>
+
 /** The format of the client's stream, by the endpoint that was asked, and what its chunks depend on. */
 const chunkFormatSchema = z.discriminatedUnion('door', [
   chatDoorSchema,

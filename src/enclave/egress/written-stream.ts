@@ -5,9 +5,9 @@ import type {
   StreamRecord,
 } from '../../protocol/stream-record.ts'
 import { AnswerChunks } from '../../worker/stream/answer-chunks.ts'
-import { billedUsage } from '../../worker/stream/billed-usage.ts'
 import { BrokenStream } from '../../worker/stream/broken-stream.ts'
 import { KEEP_ALIVE } from '../../worker/stream/keep-alive.ts'
+import { usageAsBilled } from '../../worker/stream/ordered-billing.ts'
 import { StageClock } from '../../worker/stream/stage-clock.ts'
 import { Stopwatch } from '../../worker/stream/stopwatch.ts'
 import { tailLimitMs } from '../../worker/stream/tail-limits.ts'
@@ -251,14 +251,9 @@ export class WrittenStream {
   #finish(): void {
     const { finishReason, usage, uncountedTextBytes } = this.#chunks
     if (finishReason === undefined) return
-    const { billing } = this.#order
-    const bound = {
-      promptEstimate: billing.prompt_estimate,
-      promptTokens: billing.max_prompt_tokens,
-      completionTokens: billing.max_completion_tokens,
-    }
     try {
-      this.#push(this.#chunks.finish(billedUsage({ usage, uncountedTextBytes }, bound).usage))
+      const billed = usageAsBilled({ usage, uncountedTextBytes }, this.#order.billing)
+      this.#push(this.#chunks.finish(billed))
     } catch (error) {
       if (error instanceof BrokenStream) this.#push(error.output)
       this.#ending = { kind: 'broken', reason: this.#reasonOf(error) }

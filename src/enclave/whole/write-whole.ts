@@ -5,9 +5,9 @@ import type { ExchangeClaims } from '../../protocol/receipt.ts'
 import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
 import { messageBody } from '../../worker/formats/message-body.ts'
 import type { AnswerHead } from '../../worker/stream/answer-head.ts'
-import { billedUsage } from '../../worker/stream/billed-usage.ts'
 import { BrokenStream } from '../../worker/stream/broken-stream.ts'
 import { chatCompletionBody } from '../../worker/stream/chat-completion.ts'
+import { usageAsBilled } from '../../worker/stream/ordered-billing.ts'
 import type { ProviderAnswer } from '../../worker/stream/provider-answer.ts'
 import { readSmallAnswer } from '../../worker/stream/read-small-answer.ts'
 import { serviceObject } from '../../worker/stream/service-object.ts'
@@ -36,7 +36,8 @@ export function writeWhole(
 ): UnsignedWhole | undefined {
   const answer = readWhole(order, bytes)
   if (answer === undefined) return undefined
-  const usage = usageOf(order, answer)
+  const { tokens, uncountedTextBytes } = answer.tally
+  const usage = usageAsBilled({ usage: tokens, uncountedTextBytes }, order.billing)
   const body = Buffer.from(JSON.stringify(bodyOf(order, answer, usage, at)))
   // A small answer is all that the worker has room for without asking.
   if (body.length > SMALL_BODY_BYTES) return undefined
@@ -73,17 +74,6 @@ function readWhole(order: WholeOrder, bytes: Buffer): ProviderAnswer | undefined
     if (error instanceof BrokenStream) return undefined
     throw error
   }
-}
-
-/** What is billed, as the worker computes it from the counts. */
-function usageOf({ billing }: WholeOrder, { tally }: ProviderAnswer): TokenUsage {
-  const bound = {
-    promptEstimate: billing.prompt_estimate,
-    promptTokens: billing.max_prompt_tokens,
-    completionTokens: billing.max_completion_tokens,
-  }
-  const produced = { usage: tally.tokens, uncountedTextBytes: tally.uncountedTextBytes }
-  return billedUsage(produced, bound).usage
 }
 
 function bodyOf(order: WholeOrder, answer: ProviderAnswer, usage: TokenUsage, at: number): object {

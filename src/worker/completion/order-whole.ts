@@ -4,6 +4,7 @@ import type { ReceiptBeside } from '../link/link.ts'
 import { isCarried, type Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { billsTokens } from '../settle/exchange.ts'
+import { orderedBilling } from '../stream/ordered-billing.ts'
 import { billingBound, type AdmittedChat } from './admitted.ts'
 import { answerId } from './answer-head.ts'
 
@@ -15,7 +16,6 @@ export async function orderWhole(
 ): Promise<WholeOrder | undefined> {
   const format = isCarried(route) ? admitted.format.wholeFormat() : undefined
   if (format === undefined) return undefined
-  const bound = billingBound(admitted, route)
   return {
     id: answerId(admitted),
     requested_route: admitted.plan.requestedRoute,
@@ -23,11 +23,7 @@ export async function orderWhole(
     failover,
     format,
     include_reasoning: admitted.chat.includeReasoning,
-    billing: {
-      prompt_estimate: bound.promptEstimate,
-      max_prompt_tokens: bound.promptTokens,
-      max_completion_tokens: bound.completionTokens,
-    },
+    billing: orderedBilling(billingBound(admitted, route)),
     receipt: await orderedReceipt(admitted, route, beside),
   }
 }

@@ -10,6 +10,7 @@ import type { AttemptFn } from '../routing/attempt.ts'
 import type { Budget } from '../routing/budget.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
 import { AnswerStream } from '../stream/answer-stream.ts'
+import { orderedBilling } from '../stream/ordered-billing.ts'
 import { billingBound, type AdmittedChat } from './admitted.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { answerHead } from './answer-head.ts'
@@ -112,7 +113,6 @@ function order(admitted: AdmittedChat, route: Route, head: AnswerHead): OrderedC
   if (ordered === undefined) return undefined
   const { idle_ms, keep_alive_ms, stream_ms } = context.config.service.timeouts
   const { id, created, model } = head
-  const bound = billingBound(admitted, route)
   return {
     order: {
       stream: context.newId(),
@@ -120,11 +120,7 @@ function order(admitted: AdmittedChat, route: Route, head: AnswerHead): OrderedC
       head: { id, created, model },
       format: ordered.format,
       include_reasoning: chat.includeReasoning,
-      billing: {
-        prompt_estimate: bound.promptEstimate,
-        max_prompt_tokens: bound.promptTokens,
-        max_completion_tokens: bound.completionTokens,
-      },
+      billing: orderedBilling(billingBound(admitted, route)),
       idle_ms,
       keep_alive_ms,
       // A client may take as long for an answer as a stream may last.

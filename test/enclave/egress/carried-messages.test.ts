@@ -16,7 +16,7 @@ import { refusal } from '../../../src/enclave/link/answer.ts'
 import { sendReply } from '../../../src/enclave/link-server/reply.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { SMALL_BODY_BYTES, type AnswerHead } from '../../../src/protocol/link-messages.ts'
-import type { WholeOrder, WholeRecord } from '../../../src/protocol/whole-order.ts'
+import type { WholeRecord } from '../../../src/protocol/whole-order.ts'
 import { listen } from '../../support/listen.ts'
 import { proofsOf } from '../../support/proven-channel.ts'
 import {
@@ -24,6 +24,7 @@ import {
   type RecordingProvider,
   type Respond,
 } from '../../support/recording-provider.ts'
+import { wholeOrder } from '../../support/whole-order.ts'
 import { poolHasLooked } from '../../support/pool-look.ts'
 
 let key: DaemonTls
@@ -303,16 +304,7 @@ describe('a call as a message', () => {
 })
 
 describe('an answer that was ordered whole', () => {
-  const order: WholeOrder = {
-    id: 'chatcmpl-1',
-    requested_route: 'glm',
-    routed_model: 'nova/glm',
-    failover: false,
-    format: { door: 'chat' },
-    include_reasoning: true,
-    billing: { prompt_estimate: 1, max_prompt_tokens: 1, max_completion_tokens: 1 },
-    receipt: null,
-  }
+  const order = wholeOrder()
   const record: WholeRecord = {
     counts: { prompt: 1, completion: 1, uncounted_text_bytes: 0 },
     provider_response_id: null,

@@ -3,23 +3,19 @@ import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
 import type { SignerDeps } from '../../../src/enclave/sign/receipt-signer.ts'
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
+import { CLAIMS as CLAIMS_TO_SIGN } from '../claims-to-sign.ts'
 import { keptEnvelope } from '../envelope/cached-envelope.ts'
 
 export type Json = Record<string, unknown>
 
+const { jti: _jti, ...withoutId } = CLAIMS_TO_SIGN
+
+/** Without the id of the receipt, which each has of its own. */
 export const CLAIMS = {
-  iat: 1_700_000_100,
-  endpoint: '/v1/chat/completions' as const,
+  ...withoutId,
   requested_route: 'glm-5',
-  routed_model: 'nova/glm-5',
   prompt_tokens: 3,
   completion_tokens: 5,
-  request_digest: 'a1'.repeat(32),
-  response_digest: 'a2'.repeat(32),
-  digest_version: 1,
-  failover: false,
-  client_request_digest: 'a3'.repeat(32),
-  client_response_digest: 'a4'.repeat(32),
 }
 
 export const IN_FORCE = 'cf'.repeat(32)

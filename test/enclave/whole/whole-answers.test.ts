@@ -3,7 +3,7 @@ import type { OrderedCall, WrittenWhole } from '../../../src/enclave/egress/orde
 import { WholeAnswers } from '../../../src/enclave/whole/whole-answers.ts'
 import { MAX_MESSAGE_BODY_BYTES } from '../../../src/protocol/link-messages.ts'
 import type { SignResponse } from '../../../src/protocol/link.ts'
-import { wholeOrderSchema } from '../../../src/protocol/whole-order.ts'
+import { wholeOrder } from '../../support/whole-order.ts'
 
 const DIGEST = 'd1'.repeat(32)
 const ANSWER = Buffer.from('{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}')
@@ -17,16 +17,7 @@ function call(id: string, withReceipt = true): OrderedCall {
     configuration_sha256: DIGEST,
     known_head: 'e2'.repeat(32),
   }
-  const order = wholeOrderSchema.parse({
-    id,
-    requested_route: 'glm',
-    routed_model: 'nova/glm',
-    failover: false,
-    format: { door: 'chat' },
-    include_reasoning: true,
-    billing: { prompt_estimate: 1, max_prompt_tokens: 10, max_completion_tokens: 10 },
-    receipt: withReceipt ? receipt : null,
-  })
+  const order = wholeOrder({ id, receipt: withReceipt ? receipt : null })
   return { order, provider: 'nova', evidenceSha256: 'e1'.repeat(32), request: ANSWER }
 }
 

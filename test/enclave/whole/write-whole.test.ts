@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { SMALL_BODY_BYTES } from '../../../src/protocol/link-messages.ts'
-import { wholeOrderSchema, type WholeOrder } from '../../../src/protocol/whole-order.ts'
+import type { WholeOrder } from '../../../src/protocol/whole-order.ts'
 import { writeWhole } from '../../../src/enclave/whole/write-whole.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import { billedUsage } from '../../../src/worker/stream/billed-usage.ts'
 import { readSmallAnswer } from '../../../src/worker/stream/read-small-answer.ts'
+import { wholeOrder } from '../../support/whole-order.ts'
 
 /** The daemon's answers are those that the worker writes of the same bytes. */
 
@@ -18,13 +19,11 @@ const BOUND = { promptEstimate: 7, promptTokens: 1_000, completionTokens: 100 }
 const REQUEST = Buffer.from('{"model":"glm"}')
 
 function order(change: Partial<Record<keyof WholeOrder, unknown>> = {}): WholeOrder {
-  return wholeOrderSchema.parse({
+  return wholeOrder({
     id: ID,
     requested_route: 'glm-5',
     routed_model: 'nova/glm-5',
     failover: true,
-    format: { door: 'chat' },
-    include_reasoning: true,
     billing: BILLING,
     receipt: {
       jti: RECEIPT_ID,

@@ -4,9 +4,9 @@ import {
   MESSAGE_KINDS,
   SMALL_BODY_BYTES,
 } from '../../../src/protocol/link-messages.ts'
-import type { WholeOrder } from '../../../src/protocol/whole-order.ts'
 import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import type { MessageBinding } from '../../../src/worker/link/message-binding.ts'
+import { wholeOrder } from '../../support/whole-order.ts'
 import { settled, type FakeSocket } from '../calls/fake-socket.ts'
 import { answer, BROKEN, CHAT, ORIGIN, post, set, SIGN } from './message-daemon.ts'
 
@@ -31,16 +31,7 @@ describe('the link with messages', () => {
     expect([sockets.length, overHttp]).toEqual([1, []])
   })
 
-  const order: WholeOrder = {
-    id: 'chatcmpl-1',
-    requested_route: 'glm',
-    routed_model: 'nova/glm',
-    failover: false,
-    format: { door: 'chat' },
-    include_reasoning: true,
-    billing: { prompt_estimate: 1, max_prompt_tokens: 1, max_completion_tokens: 1 },
-    receipt: null,
-  }
+  const order = wholeOrder()
 
   it('orders a whole answer beside the head of a message, and has what the daemon says of it', async () => {
     const { messages, overHttp, inits, open } = set()

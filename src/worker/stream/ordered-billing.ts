@@ -1,0 +1,22 @@
+import type { OrderedBilling } from '../../protocol/stream-record.ts'
+import { billedUsage, type BillingBound, type Produced } from './billed-usage.ts'
+import type { TokenUsage } from './token-usage.ts'
+
+/** The bounds of what a request is billed, as an order tells them to the daemon. */
+export function orderedBilling(bound: BillingBound): OrderedBilling {
+  return {
+    prompt_estimate: bound.promptEstimate,
+    max_prompt_tokens: bound.promptTokens,
+    max_completion_tokens: bound.completionTokens,
+  }
+}
+
+/** The token counts that are billed for an ordered answer, as the worker computes them. */
+export function usageAsBilled(produced: Produced, billing: OrderedBilling): TokenUsage {
+  const bound = {
+    promptEstimate: billing.prompt_estimate,
+    promptTokens: billing.max_prompt_tokens,
+    completionTokens: billing.max_completion_tokens,
+  }
+  return billedUsage(produced, bound).usage
+}
