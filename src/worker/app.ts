@@ -166,7 +166,7 @@ export class App {
       },
       encrypted: (endpoint) => encryptedExchange(request, endpoint, this.#ehbp),
       deliver: (answered) => {
-        const held = state.permit && heldAnswer(answered, this.#deps.now)
+        const held = state.permit && heldAnswer(answered, this.#deps.now, request.signal)
         if (held === undefined) return answered
         state.permit?.keepDuring(held.taken)
         execution.waitUntil(held.taken)

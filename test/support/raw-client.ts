@@ -63,6 +63,17 @@ export class RawClient {
     this.#socket.resume()
   }
 
+  /** Reads so many bytes more, as far as they come within a second, and stops again. */
+  async take(bytes: number): Promise<void> {
+    const enough = this.#bytes + bytes
+    const deadline = performance.now() + 1_000
+    this.resume()
+    while (this.#bytes < enough && !this.closed && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    this.pause()
+  }
+
   /** A FIN: nothing more is sent, and nothing that arrives is read. */
   leave(): void {
     this.#socket.destroy()

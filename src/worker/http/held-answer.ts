@@ -1,4 +1,4 @@
-import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import { startDeadline } from '../batching/deadline-timer.ts'
 import { withBody } from './reply.ts'
 
 /** Smaller answers fit into the buffers between the router and its client, bytes. */
@@ -17,29 +17,39 @@ export interface HeldAnswer {
 
 /**
  * A large answer of known length as its client takes it: until then its memory is in use. It is broken off for a client
- * that takes it at less than 32 KB a second. Undefined for an answer that is small, or whose length is unknown because it
- * is made while it is sent.
+ * that takes it at less than 32 KB a second. Undefined for an answer that is small, whose client has left, or whose length is
+ * unknown because it is made while it is sent.
  * @param now ms
+ * @param client aborts when the client leaves; the runtime does not cancel a body of which it has not asked for anything yet
  */
-export function heldAnswer(answer: Response, now: () => number): HeldAnswer | undefined {
+export function heldAnswer(
+  answer: Response,
+  now: () => number,
+  client: AbortSignal,
+): HeldAnswer | undefined {
   const length = Number(answer.headers.get('content-length'))
   // The length is compared first, because reading `answer.body` makes the runtime create a stream.
-  if (length <= LARGE_BYTES || answer.body === null) return undefined
+  if (length <= LARGE_BYTES || answer.body === null || client.aborted) return undefined
   const reader = answer.body.getReader({ mode: 'byob' })
   const { promise: taken, resolve } = Promise.withResolvers<void>()
-  let deadline: DeadlineTimer | undefined
+  const ended = new AbortController()
   const end = () => {
-    deadline?.stop()
+    ended.abort()
     resolve()
   }
   const body = new ReadableStream<Uint8Array>(
     {
       start: (controller) => {
-        deadline = startDeadline(GRACE_MS + length / MIN_BYTES_PER_MS, now, () => {
-          controller.error(new Error('the client takes its answer too slowly'))
+        const breakOff = (why: string) => {
+          controller.error(new Error(why))
           void reader.cancel().catch(() => {})
           end()
-        })
+        }
+        const tooLate = () => breakOff('the client takes its answer too slowly')
+        const deadline = startDeadline(GRACE_MS + length / MIN_BYTES_PER_MS, now, tooLate)
+        const leave = () => breakOff('the client has left')
+        client.addEventListener('abort', leave, { signal: ended.signal })
+        ended.signal.addEventListener('abort', () => deadline.stop())
       },
       pull: async (controller) => {
         const { value, done } = await reader.read(new Uint8Array(LARGE_BYTES))

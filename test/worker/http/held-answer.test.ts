@@ -10,11 +10,12 @@ afterEach(() => void vi.useRealTimers())
 
 function held(bytes = MIB) {
   const whole = Uint8Array.from({ length: bytes }, (_, index) => index % 251)
-  const given = heldAnswer(jsonText(whole, { 'x-a': 'b' }), now)
+  const client = new AbortController()
+  const given = heldAnswer(jsonText(whole, { 'x-a': 'b' }), now, client.signal)
   if (given === undefined) throw new Error('not held')
   let taken = false
   void given.taken.then(() => (taken = true))
-  return { ...given, whole, isTaken: () => taken }
+  return { ...given, whole, isTaken: () => taken, clientLeaves: () => client.abort() }
 }
 
 describe('a large answer', () => {
@@ -38,6 +39,15 @@ describe('a large answer', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  test('lets go when its client has left before any of it was asked for', async () => {
+    const { answer, isTaken, clientLeaves } = held()
+    clientLeaves()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(isTaken()).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+    await expect(answer.arrayBuffer()).rejects.toThrow('the client has left')
+  })
+
   test('is broken off for a client that takes it at less than 32 KB a second, ten seconds given', async () => {
     const { answer, isTaken } = held(3_200_000)
     const reader = answer.body?.getReader()
@@ -51,7 +61,12 @@ describe('a large answer', () => {
 })
 
 test('an answer that is small, or whose length is not known, is passed on as it is', () => {
-  expect(heldAnswer(jsonText(new Uint8Array(256 * 1024)), now)).toBeUndefined()
-  expect(heldAnswer(json({ a: 'x'.repeat(MIB) }), now)).toBeUndefined()
-  expect(heldAnswer(new Response(null), now)).toBeUndefined()
+  const { signal } = new AbortController()
+  expect(heldAnswer(jsonText(new Uint8Array(256 * 1024)), now, signal)).toBeUndefined()
+  expect(heldAnswer(json({ a: 'x'.repeat(MIB) }), now, signal)).toBeUndefined()
+  expect(heldAnswer(new Response(null), now, signal)).toBeUndefined()
+})
+
+test('an answer whose client has left already holds nothing', () => {
+  expect(heldAnswer(jsonText(new Uint8Array(MIB)), now, AbortSignal.abort())).toBeUndefined()
 })
