@@ -60,6 +60,7 @@ const MEMBERS = {
   completion_tokens: undefined,
   cost_nano: undefined,
   receipt: 'flag',
+  signed: 'word',
   generation: 'number',
   count: 'number',
 } as const satisfies Readonly<

@@ -23,6 +23,8 @@ export interface LogFields extends Partial<ErrorTrace> {
   readonly prompt_tokens?: number
   readonly completion_tokens?: number
   readonly receipt?: boolean
+  /** When that receipt was signed: `with_answer`, `afterwards`, or `not` at all. */
+  readonly signed?: string
   /** Nano-EUR. */
   readonly cost_nano?: number
   readonly generation?: number

@@ -45,7 +45,7 @@ export class Metrics {
   )
   readonly #receipts = new Counter(
     'cmr_receipts_total',
-    'Settled exchanges, by whether they have a receipt.',
+    'Settled exchanges, by whether they have a receipt and when it was signed.',
   )
   readonly #estimates = new Counter('cmr_usage_estimated_total', 'Exchanges billed by an estimate.')
   readonly #caps = new Counter(
@@ -78,11 +78,12 @@ export class Metrics {
       prompt_tokens = 0,
       completion_tokens = 0,
       receipt = false,
+      signed = '',
       ...rest
     }) => {
       this.#tokens.add({ route, kind: 'prompt' }, prompt_tokens)
       this.#tokens.add({ route, kind: 'completion' }, completion_tokens)
-      this.#receipts.add({ receipt: String(receipt) })
+      this.#receipts.add({ receipt: String(receipt), signed })
       this.#settles.observe({}, (rest.duration_ms ?? 0) / 1000)
     },
     usage_estimated: ({ route = '' }) => this.#estimates.add({ route }),

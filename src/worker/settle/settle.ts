@@ -71,7 +71,7 @@ export function settleWithReceipt(
         ? {}
         : { provider_response_id: proof.providerResponseId }),
     })
-    await storeSigned(exchange, { id, signed }, deps, now)
+    await storeSigned(exchange, { id, signed, when: 'afterwards' }, deps, now)
   }
   return untilAnswered(() => deps.coalesce(provider, settle), untilRestarted(deps.now))
 }
@@ -83,6 +83,19 @@ interface SignedBeside {
   readonly signed: SignedReceipt
 }
 
+/** A receipt to be stored. */
+interface ToBeStored extends SignedBeside {
+  /** By the call that brought the answer, or by one of its own afterwards. */
+  readonly when: 'with_answer' | 'afterwards'
+}
+
+/** For the log. */
+interface Signing {
+  /** Ms. */
+  readonly startedAt: number
+  readonly signed: ToBeStored['when'] | 'not'
+}
+
 /**
  * The same with a receipt that the daemon has signed already.
  * @throws StorageUnavailable when it could not be stored
@@ -92,14 +105,15 @@ export function settleSigned(
   receipt: SignedBeside,
   deps: SettleDeps,
 ): Promise<void> {
-  const settle = () => storeSigned(exchange, receipt, deps, deps.now())
+  const toBeStored: ToBeStored = { ...receipt, when: 'with_answer' }
+  const settle = () => storeSigned(exchange, toBeStored, deps, deps.now())
   return untilAnswered(() => deps.coalesce(NOT_TO_SIGN, settle), untilRestarted(deps.now))
 }
 
 /** @param startedAt ms */
 async function storeSigned(
   exchange: Exchange,
-  { id, signed: { kid, head, tail, sha256 } }: SignedBeside,
+  { id, signed: { kid, head, tail, sha256 }, when }: ToBeStored,
   deps: SettleDeps,
   startedAt: number,
 ): Promise<void> {
@@ -110,7 +124,10 @@ async function storeSigned(
   await deps.rememberHead(head, expiresAtMs)
   const jws = storedJws(head.sha256, tail)
   const stored = { id, jws, sha256, expiresAtMs, evidenceRefs: head.evidence_refs, kid }
-  const { missingEvidence: refs } = await commit(exchange, deps, stored, startedAt)
+  const { missingEvidence: refs } = await commit(exchange, deps, stored, {
+    startedAt,
+    signed: when,
+  })
   if (refs.length > 0) await retainEvidence(deps, { customerId, refs, expiresAtMs })
 }
 
@@ -151,7 +168,7 @@ async function commit(
   exchange: Exchange,
   deps: SettleDeps,
   receipt: Settlement['receipt'],
-  startedAt = deps.now(),
+  { startedAt, signed }: Signing = { startedAt: deps.now(), signed: 'not' },
 ) {
   const { route, usage } = exchange
   const settlement = settlementOf(exchange, deps, receipt)
@@ -164,6 +181,7 @@ async function commit(
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
     receipt: receipt !== null,
+    signed,
     cost_nano: Number(settlement.row.cost.nano),
     duration_ms: deps.now() - startedAt,
   })

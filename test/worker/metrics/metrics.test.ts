@@ -36,7 +36,13 @@ describe('the metrics', () => {
     const log = loggingTo(metrics.count)
     log('attempt_failed', { route: 'nova/glm', failure: 'timeout' })
     log('attempt_served', { route: 'vela/glm', failover: true, first_delta_ms: 80 })
-    log('settled', { route: 'vela/glm', prompt_tokens: 3, completion_tokens: 5, receipt: true })
+    log('settled', {
+      route: 'vela/glm',
+      prompt_tokens: 3,
+      completion_tokens: 5,
+      receipt: true,
+      signed: 'afterwards',
+    })
     const text = metrics.render()
     for (const line of [
       'cmr_attempts_total{route="nova/glm",outcome="timeout"} 1',
@@ -45,7 +51,7 @@ describe('the metrics', () => {
       'cmr_first_delta_seconds_bucket{route="vela/glm",le="0.1"} 1',
       'cmr_tokens_total{route="vela/glm",kind="prompt"} 3',
       'cmr_tokens_total{route="vela/glm",kind="completion"} 5',
-      'cmr_receipts_total{receipt="true"} 1',
+      'cmr_receipts_total{receipt="true",signed="afterwards"} 1',
     ]) {
       expect(text).toContain(line)
     }
