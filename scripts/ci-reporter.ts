@@ -3,33 +3,33 @@ import { env } from 'node:process'
 import { relative } from 'node:path'
 import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node'
 
-const nameOf = (test: TestCase) =>
-  `${relative(process.cwd(), test.module.moduleId)} > ${test.fullName}`
+const pathOf = (module: TestModule) => relative(process.cwd(), module.moduleId)
 
 /**
- * Writes for `.ci/run` what a suite came to, as lines of `<what>\t<text>` in the file that `CI_REPORT` names: `passed`,
- * `failed` and `skipped` with a count, then a line for each failed test, each test that held only at its second try, and
- * each file that failed outside of its tests (`broken`).
+ * Writes for `.ci/run` what a run of tests came to, as lines of words with a tab between them, in the file that `CI_REPORT`
+ * names: `file`, its path and how many of its tests passed, failed and were skipped; `failure`, the path and the name of a
+ * test; `broken` and the path of a file that failed outside of its tests; `error` and what was thrown outside of all files.
  */
 // oxlint-disable-next-line import/no-default-export -- vitest loads a reporter by its default export
 export default class CiReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]) {
-    const tests = modules.flatMap((module) => [...module.children.allTests()])
-    const inState = (state: string) => tests.filter((test) => test.result().state === state)
-    const broken = modules.filter(
-      (module) =>
-        module.state() === 'failed' &&
-        ![...module.children.allTests()].some((test) => test.result().state === 'failed'),
-    )
     const lines = [
-      ['passed', inState('passed').length],
-      ['failed', inState('failed').length],
-      ['skipped', inState('skipped').length],
-      ...inState('failed').map((test) => ['failure', nameOf(test)]),
-      ...tests.filter((test) => test.diagnostic()?.flaky).map((test) => ['flaky', nameOf(test)]),
-      ...broken.map((module) => ['broken', relative(process.cwd(), module.moduleId)]),
-      ...errors.map((error) => ['broken', error.message]),
+      ...modules.flatMap(linesOf),
+      ...errors.map(({ message }) => ['error', message.split('\n', 1)[0] ?? '']),
     ]
     writeFileSync(env['CI_REPORT'] ?? '', lines.map((line) => `${line.join('\t')}\n`).join(''))
   }
+}
+
+function linesOf(module: TestModule): (string | number)[][] {
+  const path = pathOf(module)
+  const tests = [...module.children.allTests()]
+  const inState = (state: string) => tests.filter((test) => test.result().state === state)
+  const failed = inState('failed')
+  const isBroken = module.state() === 'failed' && failed.length === 0
+  return [
+    ['file', path, inState('passed').length, failed.length, inState('skipped').length],
+    ...failed.map((test: TestCase) => ['failure', path, test.fullName]),
+    ...(isBroken ? [['broken', path]] : []),
+  ]
 }
