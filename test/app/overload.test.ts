@@ -183,6 +183,7 @@ describe('memory that one customer occupies', () => {
       await until(() => hold(leaving))
       for (const client of leaving) client.leave()
       await until(async () => (await openRequests()) === 0)
+      expect(await openRequests()).toBe(0)
     },
   )
 
@@ -192,6 +193,7 @@ describe('memory that one customer occupies', () => {
     client.leave()
     for (const end of finish.splice(0)) end()
     await until(async () => (await openRequests()) === 0)
+    expect(await openRequests()).toBe(0)
   })
 
   test(
