@@ -14,6 +14,7 @@ import {
 import { providerProofSchema, type ProviderProof } from '../../protocol/provider-proof.ts'
 import { streamRecordSchema } from '../../protocol/stream-record.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
+import { wholeRecordSchema } from '../../protocol/whole-order.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { OwnSignal } from '../calls/own-signal.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
@@ -21,6 +22,7 @@ import {
   LINK_FAILURES,
   LinkUnavailable,
   type AttestationAnswer,
+  type CarriedAnswer,
   type DecapsulatedKey,
   type DecapsulateRefusal,
   type Link,
@@ -212,7 +214,15 @@ export class HttpLink implements Link {
     })
   }
 
-  async egress(provider: string, path: string, init: LinkInit): Promise<LinkAnswer> {
+  async egress(provider: string, path: string, init: LinkInit): Promise<CarriedAnswer> {
+    const response = await this.#carried(provider, path, init)
+    if (response.whole === undefined) return { response, whole: undefined }
+    const whole = wholeRecordSchema.safeParse(response.whole)
+    if (whole.success) return { response, whole: whole.data }
+    throw this.#failure('malformed')
+  }
+
+  async #carried(provider: string, path: string, init: LinkInit): Promise<LinkAnswer> {
     const url = `${this.#origin}${LINK_PATHS.egress}/${encodeURIComponent(provider)}${path}`
     try {
       return await this.#binding.fetch(url, init)

@@ -9,8 +9,16 @@ import type {
 import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
+import type { WholeRecord } from '../../protocol/whole-order.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import type { LinkInit } from './link-calls.ts'
+
+/** The answer to a call that the daemon carried. */
+export interface CarriedAnswer {
+  readonly response: LinkAnswer
+  /** What the daemon says of an answer that it has written whole, so that its body is what the client is to receive. */
+  readonly whole: WholeRecord | undefined
+}
 
 /** The worker's side of the link to the enclave daemon. Every call has a timeout of its own. */
 export interface Link {
@@ -48,8 +56,11 @@ export interface Link {
   recentProofs(): Promise<readonly ProviderProof[]>
   /** The bytes of one piece of evidence; undefined: the daemon no longer holds it. */
   evidence(sha256: string): Promise<Bytes | undefined>
-  /** A call that the daemon carries to a provider; resolves when the response headers have arrived. */
-  egress(provider: string, path: string, init: LinkInit): Promise<LinkAnswer>
+  /**
+   * A call that the daemon carries to a provider; resolves when the response headers have arrived.
+   * @throws LinkUnavailable
+   */
+  egress(provider: string, path: string, init: LinkInit): Promise<CarriedAnswer>
   /**
    * Ends a stream whose chunks the daemon writes, if it is still open, and returns what it is settled by. To be called
    * once for each stream.

@@ -8,9 +8,9 @@ import {
   EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
 import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
-import { wholeRecordSchema, type WholeOrder, type WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
 import { declaredLength } from '../http/declared-length.ts'
-import { LINK_FAILURES, LinkUnavailable, type Link } from '../link/link.ts'
+import type { Link } from '../link/link.ts'
 import type { AnswerHeaders, LinkAnswer } from '../link/link-answer.ts'
 import type { LinkInit } from '../link/link-calls.ts'
 import type { AttemptClock } from './attempt-clock.ts'
@@ -94,15 +94,15 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
 /**
  * Calls a provider: through the daemon, or directly where the daemon carries attested ones alone.
  * @throws AttemptFailure that classifies the answer, or its absence
- * @throws LinkUnavailable when the egress needs a daemon that does not answer
+ * @throws LinkUnavailable when the egress needs a daemon that does not answer, or answers in an unknown form
  */
 export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const { provider } = call.route
   const { adapter, isCarried } = provider
   if (adapter === 'none') requireWithoutEvidence(call.constraints, provider)
-  const response: LinkAnswer = isCarried
+  const { response, whole } = isCarried
     ? await call.link.egress(provider.name, call.path, carriedInit(call))
-    : await callDirectly(call)
+    : { response: await callDirectly(call), whole: undefined }
   // The daemon's headers are read only from the daemon: a provider that is called directly could forge them.
   const refusal = isCarried ? response.headers.get(EGRESS_ERROR_HEADER) : null
   if (refusal !== null) {
@@ -119,19 +119,12 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   return {
     response,
     chunksWritten: isCarried && response.headers.has(EGRESS_CHUNKS_HEADER),
-    whole: isCarried && response.whole !== undefined ? recordOf(response.whole) : undefined,
+    whole,
     decoded,
     // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
     declaredBytes: decoded ? undefined : declaredLength(response.headers),
     evidenceSha256: isCarried ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
-}
-
-/** @throws LinkUnavailable for a record that is malformed */
-function recordOf(whole: unknown): WholeRecord {
-  const record = wholeRecordSchema.safeParse(whole)
-  if (record.success) return record.data
-  throw new LinkUnavailable(LINK_FAILURES.malformed, { failure: 'malformed' })
 }
 
 /**

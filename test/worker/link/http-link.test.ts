@@ -114,6 +114,29 @@ describe('the link', () => {
     expect(asked).toHaveLength(2)
   })
 
+  it('takes what the daemon says of an answer that it has written, and counts a form of it that is unknown', async () => {
+    const record = {
+      counts: { prompt: 1, completion: 2, uncounted_text_bytes: 0 },
+      provider_response_id: null,
+      request_sha256: 'a1'.repeat(32),
+      response_sha256: 'a2'.repeat(32),
+      signed: null,
+    }
+    const saying = (whole: unknown) => () => Object.assign(new Response('{}'), { whole })
+    const { link, failures } = linkTo(saying(record), () => new Response('{}'))
+    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: record })
+    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: undefined })
+    expect(failures).toEqual([])
+    for (const malformed of [null, {}, { ...record, request_sha256: 'a1' }]) {
+      const other = linkTo(saying(malformed))
+      await expect(other.link.egress('a', '/b', {})).rejects.toMatchObject({
+        name: 'LinkUnavailable',
+        message: 'the enclave daemon answered in an unknown form',
+      })
+      expect(other.failures).toEqual(['malformed'])
+    }
+  })
+
   it('asks for the record of a stream a second time, because the first answer may be lost', async () => {
     const record = {
       ending: { kind: 'complete' },
