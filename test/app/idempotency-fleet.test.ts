@@ -1,34 +1,41 @@
 import postgres from 'postgres'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { wav } from '../support/audio-samples.ts'
 import { errorOf, usageOf } from '../support/answers.ts'
 import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
+import {
+  GATED,
+  openedAfter,
+  startGatedProvider,
+  type GatedProvider,
+} from '../support/gated-provider.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres.ts'
 import { startStack, until, type Stack } from '../support/stack.ts'
-import { standinOf } from '../support/standin.ts'
 
 /** `Idempotency-Key` on two instances that share a PostgreSQL, one of which is killed. */
 
 let server: PostgresServer
+let provider: GatedProvider
 let sql: postgres.Sql
 let left: Stack
 let right: Stack
 
 beforeAll(async () => {
-  server = await startPostgres()
+  ;[server, provider] = await Promise.all([startPostgres(), startGatedProvider()])
   const url = await server.createDatabase()
   sql = postgres(url)
   const env = { STORAGE: 'postgres', DATABASE_URL: url }
-  const started = await Promise.all([startStack({ env }), startStack({ env })])
+  const { config } = provider
+  const started = await Promise.all([startStack({ config, env }), startStack({ config, env })])
   left = started[0]
   right = started[1]
 })
 afterAll(async () => {
   await sql.end()
   await Promise.all([left, right].map((stack) => stack.stop()))
+  await provider.stop()
   await server.stop()
 })
-beforeEach(() => Promise.all([left, right].map((stack) => standinOf(stack).reset())))
 
 const CHAT = { model: 'glm-5', max_tokens: 100 }
 
@@ -43,36 +50,19 @@ async function billed(customer: TestCustomer): Promise<number> {
   return (await usageOf(answer)).total_count
 }
 
-/** How often the providers of both were asked since the last test. */
-async function asked(): Promise<number> {
-  const logs = await Promise.all([left, right].map((stack) => standinOf(stack).exchanges()))
-  return logs.flat().length
-}
-
-/** Has the stand-ins answer late, so that requests stay open side by side. */
-async function hold(delay_ms: number): Promise<void> {
-  const message = { role: 'assistant', content: 'late' }
-  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
-  const choices = [{ index: 0, message, finish_reason: 'stop' }]
-  const frames = [JSON.stringify({ id: 'late', object: 'chat.completion', choices, usage })]
-  const headers = { 'content-type': 'application/json' }
-  const answer = { times: 100, delay_ms, headers, frames }
-  await Promise.all([left, right].map((stack) => standinOf(stack).script(answer)))
-}
-
 describe('an Idempotency-Key on two instances', () => {
   test('is carried out once, whichever instance gets it first', async () => {
     const customer = await customerOf()
-    await hold(1_500)
-    const race = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => ask(index % 2 ? left : right, customer, 'race')),
-    )
+    provider.close()
+    const askGated = (stack: Stack) => ask(stack, customer, 'race', { model: GATED })
+    const asked = Array.from({ length: 12 }, (_, index) => askGated(index % 2 ? left : right))
+    const race = await openedAfter(provider, 11, asked)
     const statuses = race.map(({ status }) => status).toSorted((one, two) => one - two)
     expect(statuses).toEqual([200, ...Array.from({ length: 11 }, () => 409)])
-    expect(await asked()).toBe(1)
+    expect(provider.asked()).toBe(1)
     const winner = await race.find(({ status }) => status === 200)?.text()
     for (const stack of [left, right]) {
-      const repeat = await ask(stack, customer, 'race')
+      const repeat = await askGated(stack)
       expect(repeat.headers.get('idempotency-replayed')).toBe('true')
       expect(await repeat.text()).toBe(winner)
     }
@@ -130,8 +120,9 @@ describe('an Idempotency-Key on two instances', () => {
 
   test('of an instance that is killed meanwhile is carried out by the other, and billed once', async () => {
     const customer = await customerOf()
-    await hold(20_000)
-    const lost = ask(left, customer, 'killed').catch((error: unknown) => error)
+    provider.close()
+    const askGated = (stack: Stack) => ask(stack, customer, 'killed', { model: GATED })
+    const lost = askGated(left).catch((error: unknown) => error)
     await until(async () => {
       const claims = await sql`SELECT 1 FROM idempotent_requests WHERE customer_id = ${customer.id}`
       return claims.length === 1
@@ -140,16 +131,16 @@ describe('an Idempotency-Key on two instances', () => {
     process.kill(left.local.pids.worker, 'SIGKILL')
     await left.stop('SIGKILL')
     expect(await lost).toBeInstanceOf(Error)
-    await standinOf(right).reset()
-    const early = await ask(right, customer, 'killed')
+    provider.open()
+    const early = await askGated(right)
     expect([early.status, (await errorOf(early)).code]).toEqual([409, 'idempotency_in_progress'])
     // The claim of the dead lapses after a minute: that time passes here.
     await sql`UPDATE idempotent_requests SET held_until = held_until - 60000
       WHERE customer_id = ${customer.id}`
-    const late = await ask(right, customer, 'killed')
+    const late = await askGated(right)
     expect([late.status, late.headers.get('idempotency-replayed')]).toEqual([200, null])
     expect(await billed(customer)).toBe(1)
-    const { headers } = await ask(right, customer, 'killed')
+    const { headers } = await askGated(right)
     expect(headers.get('idempotency-replayed')).toBe('true')
   })
 })

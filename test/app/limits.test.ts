@@ -4,17 +4,23 @@ import { errorOf, usageOf } from '../support/answers.ts'
 import { wav } from '../support/audio-samples.ts'
 import { answerSlowly } from '../support/crash/slow-answers.ts'
 import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
+import { GATED, startGatedProvider, type GatedProvider } from '../support/gated-provider.ts'
 import { startStack, until, type Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
 
 let stack: Stack
 let standin: Standin
+let gated: GatedProvider
 
 beforeAll(async () => {
-  stack = await startStack({ config: configured() })
+  gated = await startGatedProvider(configured())
+  stack = await startStack({ config: gated.config })
   standin = standinOf(stack)
 })
-afterAll(() => stack.stop())
+afterAll(async () => {
+  await stack.stop()
+  await gated.stop()
+})
 beforeEach(() => standin.reset())
 
 /** The local configuration with narrow plans, quick timers and a provider where nothing listens. */
@@ -142,9 +148,11 @@ async function standinIsProven(): Promise<boolean> {
 describe('a plan with one concurrent request', () => {
   test('refuses a second one and says when to come back', async () => {
     const customer = await newCustomer(routerOf(stack), { plan: 'single', billing: 'postpaid' })
-    await answerSlowly(standin, { frameDelayMs: 60, wholeDelayMs: 500 })
-    const first = await chat(customer, { stream: true })
+    gated.close()
+    const first = chat(customer, { model: GATED, stream: true })
+    await until(() => gated.asked() === 1)
     const second = await chat(customer)
+    gated.open()
     expect(second.status).toBe(429)
     expect(second.headers.get('retry-after')).toBe('1')
     const { code, message } = await errorOf(second)
@@ -152,7 +160,7 @@ describe('a plan with one concurrent request', () => {
       code: 'rate_limit_exceeded',
       message: 'This key may have 1 requests open at the same time.',
     })
-    expect(await first.text()).toContain('[DONE]')
+    expect(await (await first).text()).toContain('[DONE]')
     await completeStream(customer)
   })
 

@@ -11,23 +11,31 @@ import { parseNano } from '../../src/protocol/money.ts'
 import { verifyReceipt } from '../../src/verify/receipt.ts'
 import { completionIn, completionOf, errorOf, usageOf } from '../support/answers.ts'
 import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
+import {
+  GATED,
+  openedAfter,
+  startGatedProvider,
+  type GatedProvider,
+} from '../support/gated-provider.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres.ts'
-import { startStack, type Stack } from '../support/stack.ts'
-import { standinOf } from '../support/standin.ts'
+import { startStack, until, type Stack } from '../support/stack.ts'
 
 let postgres: PostgresServer
+let provider: GatedProvider
 let left: Stack
 let right: Stack
 
 beforeAll(async () => {
-  postgres = await startPostgres()
+  ;[postgres, provider] = await Promise.all([startPostgres(), startGatedProvider()])
+  const { config } = provider
   const env = { STORAGE: 'postgres', DATABASE_URL: await postgres.createDatabase() }
-  const started = await Promise.all([startStack({ env }), startStack({ env })])
+  const started = await Promise.all([startStack({ config, env }), startStack({ config, env })])
   left = started[0]
   right = started[1]
 })
 afterAll(async () => {
   await Promise.all([left, right].map((stack) => stack.stop()))
+  await provider.stop()
   await postgres.stop()
 })
 
@@ -98,19 +106,19 @@ describe('two instances on one PostgreSQL', () => {
   })
 
   test('admit exactly as many racing requests as the last cents cover', async () => {
-    const reservation = await reservationOf(CHAT)
+    const held = { ...CHAT, model: GATED }
+    const reservation = await reservationOf(held)
     const balance = reservation * 3n + reservation / 2n
     const customer = await newCustomer(routerOf(left), { balance_eur: eur(balance) })
-    await hold(2_500)
+    provider.close()
     const race = Array.from({ length: 12 }, (_, index) =>
-      chatAs(routerOf(index % 2 ? left : right), customer, CHAT),
+      chatAs(routerOf(index % 2 ? left : right), customer, held),
     )
-    const statuses = (await Promise.all(race)).map(({ status }) => status)
+    const statuses = (await openedAfter(provider, 9, race)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(3)
     expect(statuses.filter((status) => status === 402)).toHaveLength(9)
     const { data } = await usageOf(await get(right, customer, '/v1/usage'))
     expect(data).toHaveLength(3)
-    await Promise.all([left, right].map((stack) => standinOf(stack).reset()))
   })
 
   test('publish the keys of both', async () => {
@@ -157,26 +165,15 @@ describe('two instances on one PostgreSQL', () => {
   })
 })
 
-/** Has both stand-ins answer late, so that requests stay open side by side. */
-async function hold(delayMs: number): Promise<void> {
-  const message = { role: 'assistant', content: 'late' }
-  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
-  const choices = [{ index: 0, message, finish_reason: 'stop' }]
-  const frames = [JSON.stringify({ id: 'late', object: 'chat.completion', choices, usage })]
-  const headers = { 'content-type': 'application/json' }
-  const answer = { times: 100, delay_ms: delayMs, headers, frames }
-  await Promise.all([left, right].map((stack) => standinOf(stack).script(answer)))
-}
-
 /** What one request reserves, in nano-EUR: read from outside while it is in progress. */
 async function reservationOf(body: object): Promise<bigint> {
   const customer = await newCustomer(routerOf(left), { balance_eur: '10.00' })
-  await hold(700)
+  provider.close()
   const answer = chatAs(routerOf(left), customer, body)
-  await expect.poll(async () => (await customer.show()).reserved_eur).not.toBe('0.00')
+  await until(() => provider.asked() === 1)
   const { reserved_eur } = await customer.show()
+  provider.open()
   expect((await answer).status).toBe(200)
-  await Promise.all([left, right].map((stack) => standinOf(stack).reset()))
   return parseNano(reserved_eur)
 }
 
