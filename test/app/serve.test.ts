@@ -40,7 +40,7 @@ beforeAll(async () => {
 })
 afterAll(() => provider.close())
 
-function config(models: Readonly<Record<string, number>>, service: object = {}): object {
+function config(models: Readonly<Record<string, number | 'held'>>, service: object = {}): object {
   return {
     service: {
       name: 'r',
@@ -56,10 +56,10 @@ function config(models: Readonly<Record<string, number>>, service: object = {}):
         attestation: { adapter: 'none' },
       },
     },
-    routes: Object.entries(models).map(([model_key, ms]) => ({
+    routes: Object.entries(models).map(([model_key, pace]) => ({
       model_key,
       provider: 'nova',
-      upstream_model: `paced-${ms}`,
+      upstream_model: `paced-${pace}`,
       type: 'chat',
       pricing: { currency: 'eur', input_per_mtok: 1, output_per_mtok: 1 },
     })),
@@ -153,7 +153,7 @@ describe('a serving router', () => {
   beforeAll(async () => {
     secret = keyFile('first-key')
     router = await startServe({
-      config: config({ quick: 0, slow: 3_000 }),
+      config: config({ quick: 0, slow: 'held' }),
       env: { NOVA_API_KEY_FILE: secret },
       args: ['--drain-seconds', '20'],
     })
@@ -185,7 +185,7 @@ describe('a serving router', () => {
   test('takes over configuration and secrets on SIGHUP without a failed request', async () => {
     const load = startLoad(4, askQuick)
     keyFile('second-key')
-    writeFileSync(router.configFile, JSON.stringify(config({ quick: 0, slow: 3_000, added: 0 })))
+    writeFileSync(router.configFile, JSON.stringify(config({ quick: 0, slow: 'held', added: 0 })))
     router.signal('SIGHUP')
     const body = chatBody('added')
     await until(async () => (await router.fetch('/v1/chat/completions', body)).status === 200)
@@ -233,7 +233,7 @@ describe('a serving router', () => {
     router.signal('SIGHUP')
     await until(() => router.output().includes('/accepted.pem cannot be read (ENOENT)'))
     expect(router.output()).not.toContain('/refused.pem')
-    writeFileSync(router.configFile, JSON.stringify(config({ quick: 0, slow: 3_000, back: 0 })))
+    writeFileSync(router.configFile, JSON.stringify(config({ quick: 0, slow: 'held', back: 0 })))
     router.signal('SIGHUP')
     const body = chatBody('back')
     await until(async () => (await router.fetch('/v1/chat/completions', body)).status === 200)
@@ -311,6 +311,7 @@ describe('a serving router', () => {
     const overTls = await getOverTls(router.at.https_port, '/healthz')
     expect(overTls).toMatchObject({ status: 503, 'retry-after': '5', connection: 'close' })
 
+    provider.letGo()
     const text = await stream.text()
     expect(text).toContain('9 ')
     expect(text).toContain('"receipt_id"')

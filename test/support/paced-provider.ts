@@ -9,6 +9,8 @@ export interface PacedProvider {
   readonly baseUrl: string
   /** The `Authorization` headers of all requests so far. */
   readonly keys: readonly (string | undefined)[]
+  /** Sends the ends of the streams that are held. */
+  letGo(): void
   close(): void
 }
 
@@ -16,17 +18,23 @@ const requestSchema = z.looseObject({ model: z.string(), stream: z.boolean().def
 
 const FRAMES = 10
 
-/** `model` is `paced-<ms>`: how long an answer takes from its first frame to its last. */
+/**
+ * `model` is `paced-<ms>`: how long an answer takes from its first frame to its last; the last frames of a stream of `paced-held`
+ * wait until the test lets them go.
+ */
 export async function startPacedProvider(): Promise<PacedProvider> {
   const keys: (string | undefined)[] = []
+  const held: (() => void)[] = []
+  const letGo = () => held.splice(0).forEach((resolve) => resolve())
   const server = createServer((request, response) => {
     keys.push(request.headers.authorization)
-    answer(request, response).catch(() => response.destroy())
+    answer(request, response, held).catch(() => response.destroy())
   })
   const port = await listen(server)
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
     keys,
+    letGo,
     close: () => {
       server.closeAllConnections()
       server.close()
@@ -34,10 +42,19 @@ export async function startPacedProvider(): Promise<PacedProvider> {
   }
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  held: (() => void)[],
+): Promise<void> {
   const { model, stream } = requestSchema.parse(JSON.parse(await text(request)))
-  const ms = Number(model.split('-').at(-1))
-  await (stream ? sendStream(response, ms / FRAMES) : sendWhole(response, ms))
+  const pace = model.split('-').at(-1)
+  if (pace === 'held') {
+    const released = new Promise<void>((resolve) => void held.push(resolve))
+    return sendStream(response, (frame) => (frame === FRAMES - 1 ? released : Promise.resolve()))
+  }
+  const ms = Number(pace)
+  await (stream ? sendStream(response, () => delay(ms / FRAMES)) : sendWhole(response, ms))
 }
 
 async function sendWhole(response: ServerResponse, ms: number): Promise<void> {
@@ -48,13 +65,17 @@ async function sendWhole(response: ServerResponse, ms: number): Promise<void> {
   response.end(JSON.stringify({ id: 'c', object: 'chat.completion', choices, usage: USAGE }))
 }
 
-async function sendStream(response: ServerResponse, pauseMs: number): Promise<void> {
+/** @param pause what passes after each frame */
+async function sendStream(
+  response: ServerResponse,
+  pause: (frame: number) => Promise<void>,
+): Promise<void> {
   response.setHeader('content-type', 'text/event-stream')
   for (let frame = 0; frame < FRAMES; frame++) {
     send(response, {
       choices: [{ index: 0, delta: { content: `${frame} ` }, finish_reason: null }],
     })
-    await delay(pauseMs)
+    await pause(frame)
   }
   send(response, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
   send(response, { choices: [], usage: USAGE })
