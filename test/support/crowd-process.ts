@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /**
  * A process of its own, because descriptors are counted by process: opens the given number of connections, sends the given bytes on each,
- * and reports to its parent how many are open and how many the other side has ended.
+ * and reports to its parent how many were opened and how many the other side has ended, and again whenever those are more.
  */
 const [port = '', count = '', sources = '', first = ''] = process.argv.slice(2)
 
@@ -41,5 +41,9 @@ do {
   counted = ended
   await delay(1_000)
 } while (ended > counted)
-process.send?.({ opened, ended })
-setInterval(() => {}, 60_000)
+let reported = -1
+setInterval(() => {
+  if (ended === reported) return
+  reported = ended
+  process.send?.({ opened, ended })
+}, 50)

@@ -7,8 +7,8 @@ import { z } from 'zod'
 export interface Crowd {
   /** How many connections were established. */
   readonly opened: number
-  /** How many of them the other side had ended by the time all had been tried. */
-  readonly ended: number
+  /** How many of them the other side has ended so far. */
+  ended(): number
   leave(): void
 }
 
@@ -27,6 +27,9 @@ const reportSchema = z.object({ opened: z.int(), ended: z.int() })
 export async function gatherCrowd({ port, count, from, first = '' }: CrowdPlan): Promise<Crowd> {
   const script = fileURLToPath(new URL('./crowd-process.ts', import.meta.url))
   const child = fork(script, [String(port), String(count), from.join(' '), btoa(first)])
-  const [report]: unknown[] = await once(child, 'message')
-  return { ...reportSchema.parse(report), leave: () => void child.kill('SIGKILL') }
+  let report = { opened: 0, ended: 0 }
+  child.on('message', (message) => (report = reportSchema.parse(message)))
+  await once(child, 'message')
+  const { opened } = report
+  return { opened, ended: () => report.ended, leave: () => void child.kill('SIGKILL') }
 }
