@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { setTimeout as delay } from 'node:timers/promises'
 import { completion, FIRST, JSON_TYPE, sound, status } from '../faults/answers.ts'
 import { ask, PROMPT_ESTIMATE } from '../faults/ask.ts'
@@ -6,6 +6,7 @@ import { healthOf, ledgerTextOf } from '../faults/ledger.ts'
 import { openWorld, type Customer, type StackWorld } from '../faults/world.ts'
 import type { ProviderCall, Script } from '../support/fault-provider.ts'
 import { RawClient } from '../support/raw-client.ts'
+import { until } from '../support/stack.ts'
 
 /** Answers that providers have made, or were making, and that their clients do not get. */
 
@@ -81,18 +82,28 @@ describe('an answer that is more than the router takes', () => {
 /** The share of memory of a customer that is alone. */
 const SHARE = 128 * MIB
 
+async function openRequests(): Promise<number> {
+  const authorization = `Bearer ${world.stack.local.admin_token}`
+  const answer = await world.stack.fetch('/admin/metrics', { headers: { authorization } })
+  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
+}
+
 /** Takes the memory of a customer but for `left` bytes, for bodies that never arrive. */
 async function holdMemory({ key }: Customer, left: number): Promise<readonly RawClient[]> {
+  // What others held has been given back, so that the share is that of a customer that is alone.
+  await until(async () => (await openRequests()) === 0)
   const sizes = [...Array.from({ length: 12 }, () => 10 * MIB), SHARE - 120 * MIB - left]
   const clients = await Promise.all(
     sizes.map(async (size) => {
       const client = await RawClient.connect(world.stack.local.base_url)
+      onTestFinished(() => client.reset())
       const head = `authorization: Bearer ${key}\r\ncontent-length: ${size}`
       client.send(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n${head}\r\n\r\n{`)
       return client
     }),
   )
-  await delay(1_000)
+  // A request takes its memory as soon as it is let in.
+  await until(async () => (await openRequests()) === sizes.length)
   return clients
 }
 
@@ -147,7 +158,9 @@ describe('a time limit that the caller sets', () => {
 
   test('costs nothing where all providers have failed within it', async () => {
     const customer = await world.newCustomer()
-    const heard = await ask(world, customer, { model: 'failing', stream: false, headers })
+    const enough = { 'x-service-timeout-seconds': '30' }
+    const request = { model: 'failing', stream: false, headers: enough }
+    const heard = await ask(world, customer, request)
     expect(heard.words).toBe('503 routes_unavailable')
     expect(await ledgerTextOf(world, customer)).toBe('no row')
   })
