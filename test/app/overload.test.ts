@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { errorOf } from '../support/answers.ts'
 import type { Script } from '../support/fault-provider.ts'
 import { RawClient, rawRequest } from '../support/raw-client.ts'
@@ -27,7 +27,7 @@ const ASKED_AT_ONCE = 4
 let world: World
 let customer: Customer
 /** Ends the streams that have begun. */
-let finish: (() => void)[] = []
+const finish: (() => void)[] = []
 
 const slow: Script = ({ wire }) => {
   wire.head(200, EVENT_STREAM)
@@ -73,6 +73,11 @@ beforeAll(async () => {
     { env, timeouts, pinned: false },
   )
   customer = await world.newCustomer()
+})
+afterEach(async () => {
+  // Those of a test that failed would take places from the next one.
+  for (const end of finish.splice(0)) end()
+  await until(async () => (await openRequests()) === 0)
 })
 afterAll(() => world.close())
 
@@ -161,7 +166,6 @@ describe('with as many requests in progress as are allowed', () => {
     for (let i = 0; i <= MOST; i++) {
       expect((await world.stack.fetch('/v1/receipts/none')).status).toBe(404)
     }
-    finish = []
   })
 })
 
