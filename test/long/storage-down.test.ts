@@ -7,8 +7,8 @@ import { numberOf } from '../../src/worker/storage/row.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
 import { errorOf, usageOf } from '../support/answers.ts'
 import { inLedgerFile, inPostgres, ledgerFileOf } from '../support/crash/ledger-access.ts'
-import { answerSlowly } from '../support/crash/slow-answers.ts'
 import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
+import { GATED, startGatedProvider, type GatedProvider } from '../support/gated-provider.ts'
 import { one } from '../support/ledger.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres.ts'
 import { startStack, temporaryDirectory, until, type Stack } from '../support/stack.ts'
@@ -105,19 +105,23 @@ describe('while PostgreSQL', () => {
   let databaseUrl = ''
   let proxy: TcpProxy
   let stack: Stack
+  let gated: GatedProvider
   let customer: TestCustomer
 
   beforeAll(async () => {
+    gated = await startGatedProvider(undefined, true)
     server = await startPostgres()
     databaseUrl = await server.createDatabase()
     proxy = await startTcpProxy(Number(new URL(databaseUrl).port))
     const throughProxy = new URL(databaseUrl)
     throughProxy.port = String(proxy.port)
     const env = { STORAGE: 'postgres', DATABASE_URL: throughProxy.href }
-    stack = await startStack({ env: { ...env, MAX_OPEN_REQUESTS: String(PLACES) } })
+    const { config } = gated
+    stack = await startStack({ config, env: { ...env, MAX_OPEN_REQUESTS: String(PLACES) } })
   })
   afterAll(async () => {
     await stack.stop()
+    await gated.stop()
     await proxy.close()
     await server.stop()
   })
@@ -163,15 +167,16 @@ describe('while PostgreSQL', () => {
     const fields = { balance_eur: OPENING_EUR }
     const patient = await newCustomer(routerOf(stack), fields)
     const streaming = await newCustomer(routerOf(stack), fields)
-    await answerSlowly(standinOf(stack), { frameDelayMs: 150, wholeDelayMs: 1_500 })
-    const whole = chatAs(routerOf(stack), patient, { ...CHAT, model: 'standin-two/glm-5' })
-    const stream = await chatAs(routerOf(stack), streaming, { ...STREAM, model: 'standin/glm-5' })
-    await expect.poll(() => inPostgres(databaseUrl, openRequests), { timeout: 30_000 }).toBe(2)
+    gated.close()
+    const whole = chatAs(routerOf(stack), patient, { ...CHAT, model: GATED })
+    const stream = await chatAs(routerOf(stack), streaming, { ...STREAM, model: GATED })
+    await until(() => gated.asked() === 2)
+    expect(await inPostgres(databaseUrl, openRequests)).toBe(2)
     await proxy.cut()
+    gated.open()
     const text = await stream.text()
     await expectUnavailable(await whole)
     await proxy.heal()
-    await standinOf(stack).reset()
     expect(text).toContain('"code":"service_unavailable"')
     expect(text).not.toContain('[DONE]')
     const rows = async () => (await usageOf(await get(stack, streaming, '/v1/usage'))).data

@@ -1,4 +1,4 @@
-import { sound } from '../faults/answers.ts'
+import { content, DONE, EVENT_STREAM, ROLE, sound, STOP, usageFrame } from '../faults/answers.ts'
 import { startFaultProvider } from './fault-provider.ts'
 import { localConfig } from './local-config.ts'
 
@@ -18,12 +18,24 @@ export interface GatedProvider {
   stop(): Promise<void>
 }
 
-/** @param local the configuration to which the route is added */
-export async function startGatedProvider(local = localConfig()): Promise<GatedProvider> {
+/**
+ * @param local the configuration to which the route is added
+ * @param begins whether streams begin at once, so that only the rest of them waits
+ */
+export async function startGatedProvider(
+  local = localConfig(),
+  begins = false,
+): Promise<GatedProvider> {
   let gate = Promise.withResolvers<void>()
   const provider = await startFaultProvider(() => async (call) => {
+    const { wire } = call
+    const begun = begins && call.stream
+    if (begun) wire.head(200, EVENT_STREAM)
+    if (begun) wire.send(ROLE + content('Hello '))
     await gate.promise
-    await sound(call)
+    if (!begun) return sound(call)
+    wire.send(content('from the first.') + STOP + usageFrame() + DONE)
+    wire.end()
   })
   let before = 0
   const asked = () => provider.calls(GATED).length - before
