@@ -76,7 +76,11 @@ function matched(route: Route) {
   return (request: IRequest & Request, scope: Scope) => route(request, scope, request.params)
 }
 
-function routeOf(endpoint: Endpoint): Route {
+/** @param asMethod makes of an answer what the method answers; where that fails, so does the request */
+function routeOf(
+  endpoint: Endpoint,
+  asMethod: (answer: Response) => Response | Promise<Response> = (answer) => answer,
+): Route {
   return async (request, scope, encoded) => {
     scope.matched(endpoint)
     let exchange: EncryptedExchange | undefined
@@ -87,22 +91,21 @@ function routeOf(endpoint: Endpoint): Route {
       const context = await scope.openContext()
       const plain = exchange === undefined ? request : await exchange.open(request, context)
       const answer = await endpoint.handler(plain, context, params)
-      return await seal(scope.deliver(answer))
+      return await seal(await asMethod(scope.deliver(answer)))
     } catch (error) {
       const answer = toApiError(await scope.failed(error))
       await scope.drain(request.body)
       const { unavailable } = endpoint
-      return seal(
-        unavailable && answer.status >= 500 ? unavailable() : errorReply(answer, endpoint.errors),
-      )
+      const refusal =
+        unavailable && answer.status >= 500 ? unavailable() : errorReply(answer, endpoint.errors)
+      return seal(await asMethod(refusal))
     }
   }
 }
 
 /** The answer to GET without its body (RFC 9110 section 9.3.2). */
 function headOf(endpoint: Endpoint): Route {
-  const get = routeOf(endpoint)
-  return async (request, scope, params) => withoutBody(await get(request, scope, params))
+  return routeOf(endpoint, withoutBody)
 }
 
 /** The headers that answer a preflight depend on the endpoint's audience and are added to every answer. */

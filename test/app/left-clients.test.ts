@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { RawClient, rawRequest } from '../support/raw-client.ts'
+import { until } from '../support/stack.ts'
+import { openWorld, type Customer, type World } from '../faults/world.ts'
+
+/** What a client that leaves at a bad moment must not keep from its customer's next requests. */
+
+let world: World
+beforeAll(async () => {
+  world = await openWorld([{ model: 'sound', at: 'alpha' }])
+})
+afterAll(() => world.close())
+
+async function openRequests(): Promise<number> {
+  const authorization = `Bearer ${world.stack.local.admin_token}`
+  const answer = await world.stack.fetch('/admin/metrics', { headers: { authorization } })
+  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
+}
+
+/** A client that asks for its usage as a file. */
+async function exporting({ key }: Customer, method: 'GET' | 'HEAD'): Promise<RawClient> {
+  const client = await RawClient.connect(world.stack.local.base_url)
+  onTestFinished(() => client.leave())
+  const headers = { authorization: `Bearer ${key}`, accept: 'text/csv' }
+  client.send(rawRequest(method, '/v1/usage', headers))
+  return client
+}
+
+describe('an export of usage', () => {
+  test('of which only the headers are asked for has a place no longer than it is read', async () => {
+    const customer = await world.newCustomer()
+    // More than may wait to be read.
+    const clients = await Promise.all(Array.from({ length: 24 }, () => exporting(customer, 'HEAD')))
+    const heard = await Promise.all(
+      clients.map(async (client) => {
+        await client.hears('\r\n\r\n')
+        return client.received.slice('HTTP/1.1 '.length, 'HTTP/1.1 '.length + 3)
+      }),
+    )
+    expect(new Set(heard)).toEqual(new Set(['200', '429']))
+    await until(async () => (await openRequests()) === 0)
+  })
+})
