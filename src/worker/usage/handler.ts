@@ -66,7 +66,7 @@ export function ledgerWithRests(
   { storage, shared, now, inTurn, waitUntil }: ReadContext,
 ): UsageLedger {
   const ledger = storage.customer(customerId)
-  return usageLedgerOf(ledger, async (statements) => {
+  const read: UsageLedger['read'] = async (statements) => {
     const place = await shared.queries.enter(customerId, 1, { now, pause })
     let tookMs = 0
     try {
@@ -82,6 +82,12 @@ export function ledgerWithRests(
       const restMs = Math.min(REST_RATIO * tookMs, MAX_REST_MS)
       waitUntil(pause(restMs).then(() => place.leave()))
     }
+  }
+  return usageLedgerOf(ledger, (statements) => {
+    const reading = read(statements)
+    // If the client of an export disconnects, the runtime would cancel the read, which must run on to release what it holds.
+    waitUntil(reading.catch(() => {}))
+    return reading
   })
 }
 
