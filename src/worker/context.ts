@@ -38,6 +38,8 @@ export interface Context extends Settings {
   readonly owner: string
   /** The key of a request to a keyed endpoint. */
   readonly presentedKey: PresentedKey | undefined
+  /** Aborts when the client leaves. */
+  readonly client: AbortSignal
   readonly storage: Storage
   readonly keyring: Keyring
   readonly readiness: Readiness

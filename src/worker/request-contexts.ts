@@ -46,6 +46,7 @@ type CommonContext = Omit<
   | 'after'
   | 'owner'
   | 'presentedKey'
+  | 'client'
   | 'inTurn'
   | 'finishInTurn'
   | 'aside'
@@ -97,6 +98,7 @@ export class RequestContexts {
       after: oneTimer(now),
       owner,
       presentedKey: key,
+      client,
       inTurn: (cost, work) => turns.begin({ cost, client }, work),
       finishInTurn: (work) => turns.finish(work),
       aside: (wait) => turns.aside(wait),

@@ -59,3 +59,30 @@ describe('an export of usage', () => {
     await until(async () => (await openRequests()) === 0)
   })
 })
+
+const MIB = 1024 * 1024
+
+/** A client that announces an upload of maximum size, and sends nothing of it. */
+async function uploading({ key }: Customer): Promise<RawClient> {
+  const client = await RawClient.connect(world.stack.local.base_url)
+  onTestFinished(() => client.leave())
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'multipart/form-data; boundary=of-the-test',
+    'content-length': 26 * MIB,
+  }
+  client.send(rawRequest('POST', '/v1/audio/transcriptions', headers))
+  return client
+}
+
+test('an upload whose client leaves while it waits for memory has no place any more', async () => {
+  const customer = await world.newCustomer()
+  const uploads = 3
+  await Promise.all(Array.from({ length: uploads }, () => uploading(customer)))
+  await until(async () => (await openRequests()) === uploads)
+  const waiting = await uploading(customer)
+  await until(async () => (await openRequests()) === uploads + 1)
+  waiting.leave()
+  // Sooner than the others are given up.
+  await expect.poll(openRequests, { timeout: 5_000 }).toBe(uploads)
+})

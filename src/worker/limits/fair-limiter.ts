@@ -1,4 +1,4 @@
-import type { ApiError } from '../http/errors.ts'
+import { clientLeft, type ApiError } from '../http/errors.ts'
 
 /** Limits of a shared resource. The unit of all amounts is the caller's choice (bytes, requests). */
 export interface FairLimits {
@@ -18,6 +18,12 @@ export interface WaitDeps {
   /** Ms. */
   readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
+}
+
+/** The same, and the client that the request waits for. */
+interface EnterDeps extends WaitDeps {
+  /** Aborts when the client leaves; absent where the request runs on without it. */
+  readonly client?: AbortSignal | undefined
 }
 
 /** A held amount. `leave` releases it; a second call has no effect. */
@@ -58,14 +64,15 @@ export class FairLimiter {
     this.#limits = limits
   }
 
-  /** @throws ApiError made by `refusal` when the request waited too long or too many are waiting */
-  async enter(owner: string, amount: number, deps: WaitDeps): Promise<Place> {
+  /** @throws ApiError made by `refusal` when the request waited too long or too many are waiting, or that its client has left */
+  async enter(owner: string, amount: number, deps: EnterDeps): Promise<Place> {
     const { maxWaiting, maxWaitMs, refusal } = this.#limits
     const ticket: Ticket = { owner, amount }
     const giveUpAt = deps.now() + maxWaitMs
     this.#waiting.push(ticket)
     try {
       while (!this.#mayEnter(ticket)) {
+        if (deps.client?.aborted === true) throw clientLeft()
         const waiting = this.#waiting.filter((other) => other.owner === owner).indexOf(ticket)
         if (waiting >= maxWaiting || deps.now() >= giveUpAt) throw refusal()
         await deps.pause(POLL_INTERVAL_MS)
@@ -80,12 +87,12 @@ export class FairLimiter {
 
   /**
    * Holds `amount` while `work` runs.
-   * @throws ApiError made by `refusal` when the request waited too long or too many are waiting
+   * @throws ApiError as `enter` does
    */
   async during<Result>(
     owner: string,
     amount: number,
-    deps: WaitDeps,
+    deps: EnterDeps,
     work: () => Promise<Result>,
   ): Promise<Result> {
     const place = await this.enter(owner, amount, deps)

@@ -39,7 +39,8 @@ async function withFairRead(
   work: (key: PresentedKey) => Promise<Response>,
 ): Promise<Response> {
   const key = await readApiKey(request, context)
-  return context.shared.reads.during(key.customerId, 1, { now: context.now, pause }, () =>
+  const tools = { now: context.now, pause, client: context.client }
+  return context.shared.reads.during(key.customerId, 1, tools, () =>
     context.inTurn(1, () => work(key)),
   )
 }

@@ -29,7 +29,8 @@ export const transcribe: Handler = async (request, context) => {
   refuseUsedUp(request, context, key)
   await authenticate(request, context)
   const { room } = checkUploadHeaders(request.headers)
-  const tools = { now: context.now, pause }
+  const { now, client } = context
+  const tools = { now, pause, client }
   return context.shared.uploads.during(key.customerId, room, tools, () =>
     transcribeUpload(request, context, key, room),
   )

@@ -22,7 +22,7 @@ const MAX_REST_MS = 5_000
 const RETRY_AFTER_SECONDS = 5
 
 /** What reading from a ledger needs. */
-type ReadContext = Pick<Context, 'storage' | 'shared' | 'now' | 'inTurn' | 'waitUntil'>
+type ReadContext = Pick<Context, 'storage' | 'shared' | 'now' | 'client' | 'inTurn' | 'waitUntil'>
 
 /** `GET /v1/usage`: the caller's own ledger, newest first, in JSON or CSV. */
 export const listUsage: Handler = async (request, context) => {
@@ -63,11 +63,11 @@ async function exportUsage(request: Request, context: Context): Promise<Response
  */
 export function ledgerWithRests(
   customerId: string,
-  { storage, shared, now, inTurn, waitUntil }: ReadContext,
+  { storage, shared, now, client, inTurn, waitUntil }: ReadContext,
 ): UsageLedger {
   const ledger = storage.customer(customerId)
   const read: UsageLedger['read'] = async (statements) => {
-    const place = await shared.queries.enter(customerId, 1, { now, pause })
+    const place = await shared.queries.enter(customerId, 1, { now, pause, client })
     let tookMs = 0
     try {
       return await inTurn(READ_COST, async () => {

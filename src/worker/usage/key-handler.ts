@@ -13,7 +13,7 @@ import { sql } from '../storage/sql.ts'
 export const showKey: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
   const { customerId, keyPrefix } = key
-  const tools = { now: context.now, pause }
+  const tools = { now: context.now, pause, client: context.client }
   return context.shared.reads.during(customerId, 1, tools, () =>
     context.inTurn(1, async () => {
       const now = context.now()

@@ -35,6 +35,21 @@ describe('the limiter', () => {
     expect(clock.now).toBe(0)
   })
 
+  it('forgets who has left while it waited', async () => {
+    const { clock, tools } = waiting()
+    const gate = limiter()
+    const first = await gate.enter('a', 8, tools)
+    const client = new AbortController()
+    const left = gate.enter('b', 9, { ...tools, client: client.signal })
+    const after = gate.enter('c', 2, tools)
+    await tools.pause(100)
+    client.abort()
+    await expect(left).rejects.toMatchObject({ message: 'The client closed its connection.' })
+    await after
+    expect(clock.now).toBeLessThan(1_000)
+    first.leave()
+  })
+
   it('lets the others in as room is given back, first come first served', async () => {
     const { tools } = waiting()
     const gate = limiter()

@@ -168,7 +168,8 @@ describe('the rest after a read', () => {
     }
     const storage = { customer: () => ({ batch }), directory: () => ({ batch }) }
     const waitUntil = (work: Promise<unknown>) => void kept.push(work)
-    const context = { storage, shared, now, inTurn, waitUntil }
+    const { signal: client } = new AbortController()
+    const context = { storage, shared, now, client, inTurn, waitUntil }
     const ledger = ledgerWithRests(owner.customerId, context)
     return { reading: ledger.read([{ sql: 'SELECT 1', params: [] }]), kept }
   }
