@@ -1,6 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { After } from '../batching/deadline-timer.ts'
-import { releaseReader, refusalByHeaders } from '../http/body.ts'
+import { readInto, refusalByHeaders } from '../http/body.ts'
 import { BodyClock, type BodyTimes } from '../http/body-clock.ts'
 import { declaredLength } from '../http/declared-length.ts'
 import { ApiError } from '../http/errors.ts'
@@ -54,33 +54,13 @@ export async function readUpload(
   { now, after }: { readonly now: () => number; readonly after?: After },
 ): Promise<Bytes> {
   if (body === null) return new Uint8Array()
-  const reader = body.getReader({ mode: 'byob' })
   const clock = new BodyClock(now, UPLOAD_TIMES, after)
-  let buffer = new ArrayBuffer(room)
-  let length = 0
-  try {
-    while (length < room) {
-      const view = new Uint8Array(buffer, length, room - length)
-      const { value, done } = await clock.within(reader.read(view).catch(bodyAborted), length)
-      if (value !== undefined) buffer = ownBuffer(value)
-      if (done) return new Uint8Array(buffer, 0, length)
-      length += value.length
-    }
-    throw tooLarge()
-  } finally {
-    releaseReader(reader)
-  }
+  return readInto(body, room, { clock, tooLarge, brokenOff: bodyAborted })
 }
 
 /** Frees the memory of an upload at once. Its views must not be used afterwards. */
 export function freeUpload(body: Bytes): void {
   body.buffer.transfer(0)
-}
-
-/** The buffer behind a view. Each read transfers the buffer to the stream, which returns it with the bytes. */
-function ownBuffer(view: Uint8Array): ArrayBuffer {
-  if (view.buffer instanceof ArrayBuffer) return view.buffer
-  throw new Error('internal error: a read into shared memory')
 }
 
 function bodyAborted(): never {

@@ -133,6 +133,21 @@ describe('readBody', () => {
     }
   })
 
+  it('gives a long body up of which nothing comes, whatever length it declared', async () => {
+    vi.useFakeTimers()
+    try {
+      const body = new ReadableStream({ type: 'bytes', pull: () => new Promise<void>(() => {}) })
+      const headers = { 'content-length': '8000000' }
+      const init = { method: 'POST', body, headers, duplex: 'half' }
+      const limits = { ...LIMITS, maxBytes: 10_000_000 }
+      const refusal = readBody(new Request('http://localhost/', init), limits).catch(told)
+      await vi.advanceTimersByTimeAsync(10_001)
+      await expect(refusal).resolves.toMatchObject({ code: 'request_timeout' })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('asks for the memory of a declared body before it reads, and of another one as it grows', async () => {
     const taken: number[] = []
     const limits = {
