@@ -18,7 +18,7 @@ export interface RelayEvents {
 
 /** Time limits of a connection, ms. */
 export interface ConnectionLimits {
-  /** How long it may be idle once the worker has ended it. */
+  /** How long it may be idle once the worker or the client has ended it. */
   readonly lingerMs: number
   /**
    * How long the client may take for what waits for it here: 128 KiB at most. It may take more of what the kernel holds
@@ -133,19 +133,23 @@ export class ClientConnection implements Connection {
 
 /**
  * Relays bytes unchanged, in each direction no faster than they are read. The worker's end is passed on as an end, and a client
- * that neither ends its side nor takes the rest of its answer is closed after a while, so that it cannot keep its place. The
+ * that does not take the rest of its answer, or does not end its side, is closed after a while, so that it cannot keep its place. The
  * client's end counts as leaving, as in nginx, Envoy and Node: no client of this API half-closes its connection and then
  * waits for the answer, and to one that has closed it the kernel sends nothing that tells the two apart. It is passed on
  * as a reset, because workerd notices a reset at once and an end only when it next writes; until then it would work for
  * a client that is gone. What the worker has written by then is still delivered.
  */
 function join(client: Socket, worker: Socket, lingerMs: number): void {
+  const closeWhenIdle = () => client.setTimeout(lingerMs, () => client.destroy())
   client.once('error', () => worker.resetAndDestroy())
-  client.once('end', () => worker.resetAndDestroy())
+  client.once('end', () => {
+    closeWhenIdle()
+    worker.resetAndDestroy()
+  })
   client.once('close', () => worker.destroy())
   worker.once('error', () => client.resetAndDestroy())
   worker.once('end', () => {
-    client.setTimeout(lingerMs, () => client.destroy())
+    closeWhenIdle()
     client.end()
   })
   worker.once('close', () => client.destroySoon())

@@ -131,6 +131,21 @@ test('a client that keeps its side open and is idle after the worker has ended i
   expect(atFront.bytesWritten).toBe('the whole answer'.length)
 })
 
+test('a client that has ended its side and does not take what waits for it is closed', async () => {
+  const { client, worker, atFront } = await relayed({ lingerMs: 50 })
+  const closed = once(atFront, 'close')
+  client.pause()
+  // As little as the front takes without waiting for the client.
+  const part = Buffer.alloc(4 * 1024)
+  while (atFront.writableLength === 0) {
+    worker.write(part)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(atFront.writableNeedDrain).toBe(false)
+  client.end()
+  await closed
+})
+
 test('a client stays as long as the worker has not ended, however idle it is', async () => {
   const { client, worker, atFront } = await relayed({ lingerMs: 1 })
   const later = await relayed({ lingerMs: 1 })
