@@ -112,7 +112,7 @@ describe('a client that takes nothing while bytes wait for it', () => {
     const { client, worker, atFront, answer, timesUnread } = await heldBack()
     vi.advanceTimersByTime(59_999)
     expect((await readTo(client, answer.length)).equals(answer)).toBe(true)
-    await becomesTrue(() => vi.getTimerCount() === 0)
+    await becomesTrue(() => atFront.writableLength === 0 && !atFront.writableNeedDrain)
     vi.advanceTimersByTime(60_000)
     expect(atFront.destroyed).toBe(false)
     client.removeAllListeners('data')
