@@ -10,7 +10,7 @@ import type { AnswerFormat } from '../../../src/worker/completion/format.ts'
 import { answerStream } from '../../../src/worker/completion/stream-reply.ts'
 import type { Context } from '../../../src/worker/context.ts'
 import { toApiError } from '../../../src/worker/http/to-api-error.ts'
-import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+import { LinkUnavailable, type CarriedAnswer } from '../../../src/worker/link/link.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import type { PlannedAttempt } from '../../../src/worker/routing/plan.ts'
 import { JoinWindow } from '../../../src/worker/stream/join-window.ts'
@@ -86,7 +86,11 @@ async function streamed({
   })
   const opened = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<AbortSignal>()
-  const egress = async (_provider: string, _path: string, init: RequestInit) => {
+  const egress = async (
+    _provider: string,
+    _path: string,
+    init: RequestInit,
+  ): Promise<CarriedAnswer> => {
     const reads = [...given]
     const source = {
       pull: (controller: ReadableStreamDefaultController<Uint8Array>) => {
@@ -102,7 +106,8 @@ async function streamed({
     signal?.throwIfAborted()
     if (signal) asked.resolve(signal)
     if (neverAnswers) await rejectsWith(signal)
-    return new Response(body, { headers: written ? { [EGRESS_CHUNKS_HEADER]: 'written' } : {} })
+    const headers = written ? { [EGRESS_CHUNKS_HEADER]: 'written' } : {}
+    return { response: new Response(body, { headers }), whole: undefined }
   }
   const works: Promise<unknown>[] = []
   const parts = {
