@@ -26,8 +26,10 @@ function config(tls: object): object {
   }
 }
 
+/** A handshake that is under way while the listeners change may break off, and is then begun once more. */
 async function shown(router: Serving): Promise<X509Certificate> {
-  return new X509Certificate((await shownCertificate(router.at.https_port)).raw)
+  const handshake = () => shownCertificate(router.at.https_port)
+  return new X509Certificate((await handshake().catch(handshake)).raw)
 }
 
 function spkiOf(certificate: X509Certificate): string {
