@@ -5,6 +5,7 @@ import type { Coalescer } from './batching/coalescer.ts'
 import type { PresentedKey, Random } from './auth/api-key.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
+import type { EnterDeps } from './limits/fair-limiter.ts'
 import type { IfRefused } from './limits/request-cap.ts'
 import type { SharedLimits } from './limits/shared-limits.ts'
 import type { Link } from './link/link.ts'
@@ -156,6 +157,11 @@ export function callDeps({
   probeConnect,
 }: Context): Pick<ProviderCall, 'link' | 'now' | 'connectMs' | 'probeConnect'> {
   return { link, now, connectMs: config.service.timeouts.connect_ms, probeConnect }
+}
+
+/** The part of a context that waiting for a place needs, as long as the client waits, too. */
+export function enterDeps({ now, client }: Pick<Context, 'now' | 'client'>): EnterDeps {
+  return { now, pause, client }
 }
 
 /** The part of a context that reading a provider's answer needs. */

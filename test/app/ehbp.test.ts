@@ -67,6 +67,16 @@ describe('the stock client of EHBP', () => {
       maxRetries: 0,
     })
 
+  test('sends prompts that are read piece by piece', async () => {
+    const content = 'word '.repeat(400_000)
+    const answer = await openai().chat.completions.create({
+      ...ASK,
+      messages: [{ role: 'user', content }],
+      max_completion_tokens: 5,
+    })
+    expect(answer.choices[0]?.finish_reason).toMatch(/^(stop|length)$/)
+  })
+
   test('gets chat completions, whole and streamed', async () => {
     const whole = await openai().chat.completions.create(ASK)
     expect(whole.choices[0]?.message.content).toContain('You said: Hello!')

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { openRequestsOf } from '../support/open-requests.ts'
 import { RawClient, rawRequest } from '../support/raw-client.ts'
 import { until } from '../support/stack.ts'
 import { openWorld, type Customer, type World } from '../faults/world.ts'
@@ -11,11 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-async function openRequests(): Promise<number> {
-  const authorization = `Bearer ${world.stack.local.admin_token}`
-  const answer = await world.stack.fetch('/admin/metrics', { headers: { authorization } })
-  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
-}
+const openRequests = () => openRequestsOf(world.stack)
 
 /** A client that asks for its usage as a file. */
 async function exporting({ key }: Customer, method: 'GET' | 'HEAD'): Promise<RawClient> {

@@ -5,6 +5,7 @@ import { ask, PROMPT_ESTIMATE } from '../faults/ask.ts'
 import { healthOf, ledgerTextOf } from '../faults/ledger.ts'
 import { openWorld, type Customer, type StackWorld } from '../faults/world.ts'
 import type { ProviderCall, Script } from '../support/fault-provider.ts'
+import { openRequestsOf } from '../support/open-requests.ts'
 import { RawClient } from '../support/raw-client.ts'
 import { until } from '../support/stack.ts'
 
@@ -82,11 +83,7 @@ describe('an answer that is more than the router takes', () => {
 /** The share of memory of a customer that is alone. */
 const SHARE = 128 * MIB
 
-async function openRequests(): Promise<number> {
-  const authorization = `Bearer ${world.stack.local.admin_token}`
-  const answer = await world.stack.fetch('/admin/metrics', { headers: { authorization } })
-  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
-}
+const openRequests = () => openRequestsOf(world.stack)
 
 /** Takes the memory of a customer but for `left` bytes, for bodies that never arrive. */
 async function holdMemory({ key }: Customer, left: number): Promise<readonly RawClient[]> {

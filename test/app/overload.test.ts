@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { errorOf } from '../support/answers.ts'
 import type { Script } from '../support/fault-provider.ts'
+import { openRequestsOf } from '../support/open-requests.ts'
 import { RawClient, rawRequest } from '../support/raw-client.ts'
 import { until } from '../support/stack.ts'
 import { standstill } from '../support/standstill.ts'
@@ -93,11 +94,7 @@ function chat(): Promise<Response> {
   })
 }
 
-async function openRequests(): Promise<number> {
-  const authorization = `Bearer ${world.stack.local.admin_token}`
-  const answer = await world.stack.fetch('/admin/metrics', { headers: { authorization } })
-  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
-}
+const openRequests = () => openRequestsOf(world.stack)
 
 /** A client that asks so many times for the same without reading any answer. */
 async function asking({ key }: Customer, model: string, times: number): Promise<RawClient> {

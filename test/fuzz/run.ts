@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { z } from 'zod'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
+import { openRequestsOf } from '../support/open-requests.ts'
 import { becomesTrue, startStack, type Stack } from '../support/stack.ts'
 import { requests } from './requests.ts'
 import { startSoundProvider } from './sound-provider.ts'
@@ -90,12 +91,7 @@ async function aftermath(stack: Stack, { customerId }: { customerId: string }): 
     const customer = await admin.call('GET', `/admin/customers/${customerId}`)
     return Number(reservedSchema.parse(customer).reserved_eur)
   }
-  const atWork = async () => {
-    const headers = { authorization: `Bearer ${token}` }
-    const text = await (await stack.fetch('/admin/metrics', { headers })).text()
-    return Number(/^cmr_open_requests (\d+)$/m.exec(text)?.[1])
-  }
-  await becomesTrue(async () => (await atWork()) === 0 && (await reserved()) === 0)
+  await becomesTrue(async () => (await openRequestsOf(stack)) === 0 && (await reserved()) === 0)
   const log = readFileSync(join(stack.stateDir, 'log/worker.log'), 'utf8')
   const internal = [...new Set(log.match(/"code":"internal","error":"\w+"/g))]
   const now = stack.localNow().pids
@@ -104,7 +100,9 @@ async function aftermath(stack: Stack, { customerId }: { customerId: string }): 
     ...(now.worker === pids.worker ? [] : ['the worker has crashed']),
     ...(now.enclave === pids.enclave ? [] : ['the daemon has crashed']),
     ...(healthy ? [] : ['the router is not healthy']),
-    ...((await atWork()) === 0 ? [] : [`${await atWork()} requests are still open`]),
+    ...((await openRequestsOf(stack)) === 0
+      ? []
+      : [`${await openRequestsOf(stack)} requests are still open`]),
     ...((await reserved()) === 0 ? [] : [`${await reserved()} EUR are still reserved`]),
     ...internal.map((line) => `the worker’s log has ${line}`),
   ]

@@ -5,6 +5,7 @@ import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { TIMEOUTS, type Customer } from '../faults/world.ts'
 import { healthy } from '../faults/answers.ts'
 import { together } from '../faults/trial.ts'
+import { openRequestsOf } from '../support/open-requests.ts'
 import { startFaultProvider, type Script } from '../support/fault-provider.ts'
 import { startStack, temporaryDirectory, type Stack } from '../support/stack.ts'
 import { parentOf, watchProcesses, type ProcessWatch } from './process-watch.ts'
@@ -55,8 +56,7 @@ export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
     customers,
     watch: (others = {}) =>
       watchProcesses(() => ({ ...stack.localNow().pids, supervisor, ...others })),
-    openRequests: async () =>
-      Number(/^cmr_open_requests (\d+)$/m.exec(await metricsOf(stack))?.[1]),
+    openRequests: () => openRequestsOf(stack),
     faultsCounted: async () => (await metricsOf(stack)).match(/^cmr_faults_total\{.*$/gm) ?? [],
     close: async () => {
       await stack.stop()

@@ -1,4 +1,8 @@
-import { wholeOrderSchema, type WholeOrder } from '../../src/protocol/whole-order.ts'
+import {
+  wholeOrderSchema,
+  type WholeOrder,
+  type WholeRecord,
+} from '../../src/protocol/whole-order.ts'
 
 /** An order of a whole answer at the chat door, without a receipt, but for the changes. */
 export function wholeOrder(change: Partial<Record<keyof WholeOrder, unknown>> = {}): WholeOrder {
@@ -13,4 +17,13 @@ export function wholeOrder(change: Partial<Record<keyof WholeOrder, unknown>> = 
     receipt: null,
     ...change,
   })
+}
+
+/** What the daemon says of such an answer that it has written, without a receipt. */
+export const WHOLE_RECORD: WholeRecord = {
+  counts: { prompt: 1, completion: 2, uncounted_text_bytes: 0 },
+  provider_response_id: null,
+  request_sha256: 'a1'.repeat(32),
+  response_sha256: 'a2'.repeat(32),
+  signed: null,
 }

@@ -21,7 +21,7 @@ export interface WaitDeps {
 }
 
 /** The same, and the client that the request waits for. */
-interface EnterDeps extends WaitDeps {
+export interface EnterDeps extends WaitDeps {
   /** Aborts when the client leaves; absent where the request runs on without it. */
   readonly client?: AbortSignal | undefined
 }

@@ -1,9 +1,8 @@
-import type { Context, Handler } from '../context.ts'
+import { enterDeps, type Context, type Handler } from '../context.ts'
 import type { PresentedKey } from '../auth/api-key.ts'
 import { readApiKey, readAsCaller } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
 import { json } from '../http/reply.ts'
-import { pause } from '../routing/budget.ts'
 import type { Database } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
 import { list, sql } from '../storage/sql.ts'
@@ -39,8 +38,7 @@ async function withFairRead(
   work: (key: PresentedKey) => Promise<Response>,
 ): Promise<Response> {
   const key = await readApiKey(request, context)
-  const tools = { now: context.now, pause, client: context.client }
-  return context.shared.reads.during(key.customerId, 1, tools, () =>
+  return context.shared.reads.during(key.customerId, 1, enterDeps(context), () =>
     context.inTurn(1, () => work(key)),
   )
 }

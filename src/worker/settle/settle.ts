@@ -71,29 +71,24 @@ export function settleWithReceipt(
         ? {}
         : { provider_response_id: proof.providerResponseId }),
     })
-    await storeSigned(exchange, { id, signed, when: 'afterwards' }, deps, now)
+    await storeSigned(exchange, { id, signed }, deps, { startedAt: now, signed: 'afterwards' })
   }
   return untilAnswered(() => deps.coalesce(provider, settle), untilRestarted(deps.now))
 }
 
-/** A receipt that was signed beside the answer. */
-interface SignedBeside {
+/** A receipt to be stored. */
+interface IssuedReceipt {
   /** Of the receipt. */
   readonly id: string
   readonly signed: SignedReceipt
 }
 
-/** A receipt to be stored. */
-interface ToBeStored extends SignedBeside {
-  /** By the call that brought the answer, or by one of its own afterwards. */
-  readonly when: 'with_answer' | 'afterwards'
-}
-
-/** For the log. */
+/** When a settlement began, and when its receipt was signed. */
 interface Signing {
   /** Ms. */
   readonly startedAt: number
-  readonly signed: ToBeStored['when'] | 'not'
+  /** By the call that brought the answer, or by one of its own afterwards. */
+  readonly signed: 'with_answer' | 'afterwards' | 'not'
 }
 
 /**
@@ -102,32 +97,28 @@ interface Signing {
  */
 export function settleSigned(
   exchange: Exchange,
-  receipt: SignedBeside,
+  receipt: IssuedReceipt,
   deps: SettleDeps,
 ): Promise<void> {
-  const toBeStored: ToBeStored = { ...receipt, when: 'with_answer' }
-  const settle = () => storeSigned(exchange, toBeStored, deps, deps.now())
+  const settle = () =>
+    storeSigned(exchange, receipt, deps, { startedAt: deps.now(), signed: 'with_answer' })
   return untilAnswered(() => deps.coalesce(NOT_TO_SIGN, settle), untilRestarted(deps.now))
 }
 
-/** @param startedAt ms */
 async function storeSigned(
   exchange: Exchange,
-  { id, signed: { kid, head, tail, sha256 }, when }: ToBeStored,
+  { id, signed: { kid, head, tail, sha256 } }: IssuedReceipt,
   deps: SettleDeps,
-  startedAt: number,
+  signing: Signing,
 ): Promise<void> {
   const { customerId, receiptRetentionDays } = exchange.admission
   const days = receiptRetentionDays ?? deps.defaultRetentionDays
-  const expiresAtMs = startedAt + days * DAY_MS
+  const expiresAtMs = signing.startedAt + days * DAY_MS
   await deps.rememberKey(kid)
   await deps.rememberHead(head, expiresAtMs)
   const jws = storedJws(head.sha256, tail)
   const stored = { id, jws, sha256, expiresAtMs, evidenceRefs: head.evidence_refs, kid }
-  const { missingEvidence: refs } = await commit(exchange, deps, stored, {
-    startedAt,
-    signed: when,
-  })
+  const { missingEvidence: refs } = await commit(exchange, deps, stored, signing)
   if (refs.length > 0) await retainEvidence(deps, { customerId, refs, expiresAtMs })
 }
 

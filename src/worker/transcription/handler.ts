@@ -1,6 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { admitRequest, attemptsAccepted, refuseUsedUp } from '../admission.ts'
-import type { Context, Handler } from '../context.ts'
+import { enterDeps, type Context, type Handler } from '../context.ts'
 import { authenticate, readApiKey } from '../auth/authenticate.ts'
 import type { PresentedKey } from '../auth/api-key.ts'
 import { constraintsOf } from '../http/attestation-member.ts'
@@ -9,7 +9,6 @@ import { readOnce } from '../idempotency/once.ts'
 import type { Route } from '../provider/route.ts'
 import type { ReadRequest } from '../completion/request-body.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
-import { pause } from '../routing/budget.ts'
 import { planTranscription, type TranscriptionPlan } from '../routing/plan-transcription.ts'
 import type { AdmittedTranscription } from './admitted.ts'
 import { statedSeconds } from './duration.ts'
@@ -29,9 +28,7 @@ export const transcribe: Handler = async (request, context) => {
   refuseUsedUp(request, context, key)
   await authenticate(request, context)
   const { room } = checkUploadHeaders(request.headers)
-  const { now, client } = context
-  const tools = { now, pause, client }
-  return context.shared.uploads.during(key.customerId, room, tools, () =>
+  return context.shared.uploads.during(key.customerId, room, enterDeps(context), () =>
     transcribeUpload(request, context, key, room),
   )
 }

@@ -1,5 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import type { Context, Handler } from '../context.ts'
+import { enterDeps, type Context, type Handler } from '../context.ts'
 import { authenticate } from '../auth/authenticate.ts'
 import { csvStream, wantsCsv } from '../http/csv.ts'
 import { ApiError } from '../http/errors.ts'
@@ -67,7 +67,7 @@ export function ledgerWithRests(
 ): UsageLedger {
   const ledger = storage.customer(customerId)
   const read: UsageLedger['read'] = async (statements) => {
-    const place = await shared.queries.enter(customerId, 1, { now, pause, client })
+    const place = await shared.queries.enter(customerId, 1, enterDeps({ now, client }))
     let tookMs = 0
     try {
       return await inTurn(READ_COST, async () => {

@@ -1,7 +1,6 @@
 import { invalidKey, readApiKey, readAsCaller } from '../auth/authenticate.ts'
-import type { Handler } from '../context.ts'
+import { enterDeps, type Handler } from '../context.ts'
 import { json } from '../http/reply.ts'
-import { pause } from '../routing/budget.ts'
 import { eurText, keyViewColumns, LIVE_KEYS, readKeyView } from '../settle/key-view.ts'
 import { bigintOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
@@ -13,8 +12,7 @@ import { sql } from '../storage/sql.ts'
 export const showKey: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
   const { customerId, keyPrefix } = key
-  const tools = { now: context.now, pause, client: context.client }
-  return context.shared.reads.during(customerId, 1, tools, () =>
+  return context.shared.reads.during(customerId, 1, enterDeps(context), () =>
     context.inTurn(1, async () => {
       const now = context.now()
       const { rows } = await readAsCaller(key, context, [

@@ -16,7 +16,6 @@ import { refusal } from '../../../src/enclave/link/answer.ts'
 import { sendReply } from '../../../src/enclave/link-server/reply.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { SMALL_BODY_BYTES, type AnswerHead } from '../../../src/protocol/link-messages.ts'
-import type { WholeRecord } from '../../../src/protocol/whole-order.ts'
 import { listen } from '../../support/listen.ts'
 import { proofsOf } from '../../support/proven-channel.ts'
 import {
@@ -24,7 +23,7 @@ import {
   type RecordingProvider,
   type Respond,
 } from '../../support/recording-provider.ts'
-import { wholeOrder } from '../../support/whole-order.ts'
+import { WHOLE_RECORD, wholeOrder } from '../../support/whole-order.ts'
 import { poolHasLooked } from '../../support/pool-look.ts'
 
 let key: DaemonTls
@@ -305,13 +304,6 @@ describe('a call as a message', () => {
 
 describe('an answer that was ordered whole', () => {
   const order = wholeOrder()
-  const record: WholeRecord = {
-    counts: { prompt: 1, completion: 1, uncounted_text_bytes: 0 },
-    provider_response_id: null,
-    request_sha256: 'a1'.repeat(32),
-    response_sha256: 'a2'.repeat(32),
-    signed: null,
-  }
   let asked: { readonly call: OrderedCall; readonly answer: string }[]
   beforeEach(() => {
     asked = []
@@ -326,7 +318,7 @@ describe('an answer that was ordered whole', () => {
 
   it('is written from the whole answer, and its record is beside it', async () => {
     const body = Buffer.from('{"for":"the client"}')
-    await set(whole(200, '{"of":"nova"}'), undefined, writing({ body, record }))
+    await set(whole(200, '{"of":"nova"}'), undefined, writing({ body, record: WHOLE_RECORD }))
     const told = await carry({}, order)
     expect(told).toMatchObject({
       how: 'answer',
@@ -334,7 +326,7 @@ describe('an answer that was ordered whole', () => {
       head: {
         status: 200,
         headers: { 'content-length': '20', 'x-cmr-evidence-sha256': 'e0'.repeat(32) },
-        whole: record,
+        whole: WHOLE_RECORD,
       },
     })
     const call = { order, provider: 'nova', evidenceSha256: 'e0'.repeat(32) }
@@ -364,7 +356,7 @@ describe('an answer that was ordered whole', () => {
     ['one in another coding', whole(200, 'zipped', { 'content-encoding': 'gzip' })],
     ['one that is no small one', whole(200, 'x'.repeat(SMALL_BODY_BYTES + 1))],
   ])('is not written from %s', async (_name, respond) => {
-    await set(respond, undefined, writing({ body: Buffer.from('{}'), record }))
+    await set(respond, undefined, writing({ body: Buffer.from('{}'), record: WHOLE_RECORD }))
     const told = await carry({}, order)
     expect(told.head ?? {}).not.toHaveProperty('whole')
     expect(asked).toEqual([])

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import type { SignResponse } from '../../../src/protocol/link.ts'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LINK_FAILURES, LinkUnavailable, type LinkFailure } from '../../../src/worker/link/link.ts'
+import { WHOLE_RECORD } from '../../support/whole-order.ts'
 
 const STATE = {
   thread: '5f0c3a52-7a3e-4d55-8d1b-0f4f1a3b9a11',
@@ -115,19 +116,12 @@ describe('the link', () => {
   })
 
   it('takes what the daemon says of an answer that it has written, and counts a form of it that is unknown', async () => {
-    const record = {
-      counts: { prompt: 1, completion: 2, uncounted_text_bytes: 0 },
-      provider_response_id: null,
-      request_sha256: 'a1'.repeat(32),
-      response_sha256: 'a2'.repeat(32),
-      signed: null,
-    }
     const saying = (whole: unknown) => () => Object.assign(new Response('{}'), { whole })
-    const { link, failures } = linkTo(saying(record), () => new Response('{}'))
-    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: record })
+    const { link, failures } = linkTo(saying(WHOLE_RECORD), () => new Response('{}'))
+    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: WHOLE_RECORD })
     await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: undefined })
     expect(failures).toEqual([])
-    for (const malformed of [null, {}, { ...record, request_sha256: 'a1' }]) {
+    for (const malformed of [null, {}, { ...WHOLE_RECORD, request_sha256: 'a1' }]) {
       const other = linkTo(saying(malformed))
       await expect(other.link.egress('a', '/b', {})).rejects.toMatchObject({
         name: 'LinkUnavailable',

@@ -10,6 +10,7 @@ import { classifyResponse } from '../../../src/worker/provider/failure.ts'
 import type { Provider, Route } from '../../../src/worker/provider/route.ts'
 import { listen } from '../../support/listen.ts'
 import { routerConfig } from '../../support/router-config.ts'
+import { WHOLE_RECORD } from '../../support/whole-order.ts'
 
 let server: Server | undefined
 /** The headers of the last call of the daemon. */
@@ -112,23 +113,15 @@ describe('a call through the daemon', () => {
 })
 
 describe('an answer that the daemon has written whole', () => {
-  const record = {
-    counts: { prompt: 1, completion: 2, uncounted_text_bytes: 0 },
-    provider_response_id: null,
-    request_sha256: 'a1'.repeat(32),
-    response_sha256: 'a2'.repeat(32),
-    signed: null,
-  }
-
   it('comes with its record', async () => {
-    const written = await call({}, new Response('{}'), undefined, record)
-    expect(written.whole).toEqual(record)
+    const written = await call({}, new Response('{}'), undefined, WHOLE_RECORD)
+    expect(written.whole).toEqual(WHOLE_RECORD)
     expect((await call({}, new Response('{}'))).whole).toBeUndefined()
   })
 
   it('is none where the worker has called the provider itself', async () => {
     const direct = { adapter: 'none', isCarried: false } as const
-    vi.stubGlobal('fetch', async () => Object.assign(new Response('{}'), { whole: record }))
+    vi.stubGlobal('fetch', async () => Object.assign(new Response('{}'), { whole: WHOLE_RECORD }))
     onTestFinished(() => void vi.unstubAllGlobals())
     expect((await call(direct)).whole).toBeUndefined()
   })
