@@ -23,6 +23,7 @@ async function verify({ subject, memory }: VerifyRequest): Promise<ThreadAnswer>
     binding: { tls_spki_sha256: 'aa'.repeat(32) },
     evidence_summary: {},
     claims: { tee: 'none' },
+    endsAt: Infinity,
   }
   const evidence = await sealEvidence(judged, '{}', { now: 0, maxAgeSeconds: 3600 })
   const lastAccepted = { root: 'root', version, sha256: String(version) }

@@ -40,6 +40,7 @@ async function take({ subject, memory }: VerifyRequest): Promise<void> {
     binding: { tls_spki_sha256: tlsSpkiSha256 },
     evidence_summary: {},
     claims: { tee: 'none' },
+    endsAt: Infinity,
   }
   const times = { now: Date.now(), maxAgeSeconds: 3600 }
   tell({ type: 'verified', evidence: await sealEvidence(judged, '{}', times), memory })

@@ -130,6 +130,9 @@ export interface PcsOptions {
   readonly tcbEvaluationDataNumber?: number
   /** Changes the finished TCB info before it is signed. */
   readonly tcbInfo?: (info: Record<string, unknown>) => object
+  /** When TCB info and enclave identity are due to be replaced, ms; in an hour unless given. */
+  readonly tcbInfoEnds?: number
+  readonly enclaveIdentityEnds?: number
 }
 
 const PCS = 'https://api.trustedservices.intel.com'
@@ -174,8 +177,8 @@ async function signedMember(intel: SyntheticIntel, name: string, value: object):
 
 const iso = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`
 
-function dates({ now }: PcsOptions) {
-  return { issueDate: iso(now - 3_600_000), nextUpdate: iso(now + 3_600_000) }
+function dates(now: number, end = now + 3_600_000) {
+  return { issueDate: iso(now - 3_600_000), nextUpdate: iso(end) }
 }
 
 function tcbInfo(options: PcsOptions) {
@@ -184,7 +187,7 @@ function tcbInfo(options: PcsOptions) {
   return {
     id: 'TDX',
     version: 3,
-    ...dates(options),
+    ...dates(options.now, options.tcbInfoEnds),
     fmspc: FMSPC,
     pceId: '0000',
     tcbType: 0,
@@ -230,7 +233,7 @@ function enclaveIdentity(options: PcsOptions) {
   return {
     id: 'TD_QE',
     version: 2,
-    ...dates(options),
+    ...dates(options.now, options.enclaveIdentityEnds),
     tcbEvaluationDataNumber: 17,
     miscselect: '00000000',
     miscselectMask: 'FFFFFFFF',

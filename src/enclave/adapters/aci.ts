@@ -31,12 +31,11 @@ export const aciAdapter: Adapter<'aci'> = {
       host,
       collateral: await fetchCollateral(report.machine.quote, pcsOverWeb(deps.webFetch)),
     }
-    const { endsAt, ...judged } = await judgeAci(evidence, subject.policy, options)
-    const sealed = await sealEvidence(judged, JSON.stringify(evidence), {
+    const judged = await judgeAci(evidence, subject.policy, options)
+    return sealEvidence(judged, JSON.stringify(evidence), {
       now: options.now,
       maxAgeSeconds: subject.policy.max_age_seconds,
     })
-    return { ...sealed, expires_at: Math.min(sealed.expires_at, Math.floor(endsAt / 1000)) }
   },
 }
 

@@ -24,17 +24,16 @@ export const envelopeAdapter: Adapter<'envelope'> = {
       const evidence = await fetchEvidence(subject, deps)
       const options = judgeOptions(subject, deps)
       const environments = subject.mode === 'local' ? ['local'] : []
-      const { endsAt, accepted, ...judged } = await judgeEnvelope(evidence, subject.policy, {
+      const { accepted, ...judged } = await judgeEnvelope(evidence, subject.policy, {
         ...options,
         environments,
         lastAccepted: memory.lastAccepted,
       })
       memory.lastAccepted = accepted
-      const sealed = await sealEvidence(judged, evidence.envelope, {
+      return sealEvidence(judged, evidence.envelope, {
         now: options.now,
         maxAgeSeconds: subject.policy.max_age_seconds,
       })
-      return { ...sealed, expires_at: Math.floor(endsAt / 1000) }
     }
   },
 }

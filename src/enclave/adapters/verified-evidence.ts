@@ -4,7 +4,7 @@ import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { JudgedEvidence } from '../../verify/providers/judged-evidence.ts'
 
 /** The result of every adapter. The names are those of receipts; times are Unix seconds. */
-export interface VerifiedEvidence extends JudgedEvidence {
+export interface VerifiedEvidence extends Omit<JudgedEvidence, 'endsAt'> {
   readonly verified: true
   readonly verified_at: number
   readonly expires_at: number
@@ -20,9 +20,9 @@ export interface EvidenceTimes {
   readonly maxAgeSeconds: number
 }
 
-/** Judged evidence, with the text that is stored. */
+/** Judged evidence, with the text that is stored: in force until the policy's age or what the verdict rests on ends. */
 export async function sealEvidence(
-  judged: JudgedEvidence,
+  { endsAt, ...judged }: JudgedEvidence,
   raw: string,
   { now, maxAgeSeconds }: EvidenceTimes,
 ): Promise<VerifiedEvidence> {
@@ -31,7 +31,7 @@ export async function sealEvidence(
     ...judged,
     verified: true,
     verified_at: verifiedAt,
-    expires_at: verifiedAt + maxAgeSeconds,
+    expires_at: Math.min(verifiedAt + maxAgeSeconds, Math.floor(endsAt / 1000)),
     evidence_digest: await sha256Hex(raw),
     evidence_raw: utf8(raw),
   }

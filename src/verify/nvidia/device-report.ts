@@ -16,7 +16,7 @@ import { readCertificate, type Certificate } from '../x509/certificate.ts'
 import { verifyEcdsaSignature } from '../x509/ecdsa-signature.ts'
 import { readPem } from '../x509/pem.ts'
 import { keyKind } from '../x509/public-key.ts'
-import { MAX_DEVICES } from './gpu-evidence.ts'
+import { MAX_DEVICES, type ReportedDevices } from './gpu-evidence.ts'
 
 /** SHA-256 over the SubjectPublicKeyInfo of `NVIDIA Device Identity CA`, the root of every GPU's certificates. */
 export const NVIDIA_DEVICE_ROOT = 'a90c4eb5acfd3e3d03a25db6a26b84f720ad0503196c627c21ddd48dd85b06a4'
@@ -50,14 +50,14 @@ export interface DeviceExpectation {
  * Verifies the signed report of each device in a provider's GPU evidence, without NVIDIA's service: certificates up to
  * NVIDIA's device root, the signature over the device's measurement response to our nonce, and that all devices differ.
  * Only NVIDIA's service can tell whether the measured firmware is acceptable and whether a certificate was revoked.
- * @returns the number of devices; undefined where the evidence has no certificates and responses in this format
+ * @returns undefined where the evidence has no certificates and responses in this format
  * @throws EvidenceRefused `gpu`, with the check that failed
  * @throws MalformedEvidence when the evidence cannot be parsed or is of no device
  */
 export async function verifyDeviceReports(
   payload: string,
   expected: DeviceExpectation,
-): Promise<number | undefined> {
+): Promise<ReportedDevices | undefined> {
   const document = 'GPU evidence'
   const { evidence_list: list } = readDocument(
     payloadSchema,
@@ -69,7 +69,8 @@ export async function verifyDeviceReports(
   if (devices.length !== carried.length) return undefined
   const keys = await Promise.all(devices.map((device) => verifyDevice(device, expected)))
   if (new Set(keys).size !== keys.length) throw new EvidenceRefused('gpu', ['gpu_distinct'])
-  return keys.length
+  const ends = devices.flatMap(({ chain }) => chain.map(({ notAfter }) => notAfter))
+  return { devices: keys.length, endsAt: Math.min(...ends) }
 }
 
 interface Device {

@@ -50,19 +50,30 @@ export async function judgeGpuVerdict(
   )
 }
 
+/** Devices whose own certificates and reports were verified. */
+export interface ReportedDevices {
+  readonly devices: number
+  /** When the first of their certificates ends, in milliseconds since 1970. */
+  readonly endsAt: number
+}
+
 /** The result of judging GPU evidence; at least one of the two is present. */
 export interface JudgedGpus {
   /** The verdict of NVIDIA's service. */
   readonly verdict: GpuVerdict | undefined
-  /** Number of devices whose own certificates and reports were verified. */
-  readonly reported: number | undefined
+  readonly reported: ReportedDevices | undefined
+}
+
+/** When the first thing ends that the result rests on, in milliseconds since 1970. */
+export function endOfGpus({ verdict, reported }: JudgedGpus): number {
+  return Math.min(verdict?.endsAt ?? Infinity, reported?.endsAt ?? Infinity)
 }
 
 /** The summary of the GPUs for a receipt: what was verified here, and what NVIDIA's service states. */
 export function summarizeGpu({ verdict, reported }: JudgedGpus) {
   const own = ['device_certificates', 'report_signature']
   return {
-    devices: verdict?.devices ?? reported ?? 0,
+    devices: verdict?.devices ?? reported?.devices ?? 0,
     models: [...(verdict?.models ?? [])],
     drivers: [...(verdict?.drivers ?? [])],
     verified: true,

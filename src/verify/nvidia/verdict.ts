@@ -12,6 +12,8 @@ export interface GpuVerdict {
   readonly devices: number
   readonly models: readonly string[]
   readonly drivers: readonly string[]
+  /** When the first of its tokens expires, in milliseconds since 1970. */
+  readonly endsAt: number
 }
 
 export interface GpuExpectation {
@@ -113,6 +115,7 @@ export async function checkGpuVerdict(
     devices: devices.length,
     models: [...new Set(devices.map(({ hwmodel }) => hwmodel))],
     drivers: [...new Set(devices.flatMap((one) => one['x-nvidia-gpu-driver-version'] ?? []))],
+    endsAt: Math.min(...[overall, ...devices].map(({ exp }) => exp * 1000)),
   }
 }
 

@@ -46,8 +46,6 @@ export interface EnvelopeJudgeOptions
 }
 
 export interface JudgedEnvelope extends JudgedEvidence {
-  /** When the first thing ends that the verdict rests on, in milliseconds since 1970. */
-  readonly endsAt: number
   readonly accepted: AcceptedBundle | undefined
 }
 
@@ -221,7 +219,7 @@ function describe({
   bundle,
   nonce,
   jws,
-}: Accepted): Omit<JudgedEvidence, 'checks'> {
+}: Accepted): Omit<JudgedEvidence, 'checks' | 'endsAt'> {
   const { measurement, ...summary } = summarizeSnp(report)
   return {
     verification_mode: 'snp-envelope',

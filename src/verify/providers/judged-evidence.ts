@@ -33,8 +33,11 @@ export interface JudgedEvidence {
   readonly claims: EvidenceClaims
   /** The key that signs finished completions, where this evidence binds one. */
   readonly messageKey?: MessageKey
-  /** When the first thing ends that the verdict rests on, in milliseconds since 1970; absent where only a policy limits its age. */
-  readonly endsAt?: number
+  /**
+   * When the first thing ends that the verdict rests on, whatever age a policy allows, in milliseconds since 1970: a
+   * certificate, a vendor's document that is due to be replaced, a token, a keyset.
+   */
+  readonly endsAt: number
 }
 
 /** Genuine hardware whose operating system was not compared with any expected value. */
@@ -44,7 +47,9 @@ export const OS_UNPINNED = 'hardware-os-unpinned'
  * Whether evidence of this strength proves which workload answers (for `simulated`, as far as simulated evidence
  * can).
  */
-export function isProven({ attestation_strength: strength }: JudgedEvidence): boolean {
+export function isProven({
+  attestation_strength: strength,
+}: Pick<JudgedEvidence, 'attestation_strength'>): boolean {
   return strength !== OS_UNPINNED
 }
 

@@ -47,13 +47,13 @@ export function rejudgeHop({
     if (raw === undefined) return refused([check])
     const { verified_at: verifiedAt = 0 } = hop.block
     const now = verifiedAt * 1000
-    const ofAge = (endsAt?: number) => [check, checkAge(hop, { maxAgeSeconds, endsAt })]
+    const ofAge = (endsAt: number) => [check, checkAge(hop, { maxAgeSeconds, endsAt })]
     try {
       const judged = await judgeEvidence({ raw, block: hop.block }, now)
       return await accepted(hop, judged, ofAge(judged.endsAt), checkMessage)
     } catch (error) {
       if (!(error instanceof EvidenceRefused) && !(error instanceof MalformedEvidence)) throw error
-      return refused([...ofAge(), judge('provider_policy', error.message, '')])
+      return refused([...ofAge(Infinity), judge('provider_policy', error.message, '')])
     }
   }
 }
@@ -93,10 +93,10 @@ async function accepted(
 interface Limits {
   readonly maxAgeSeconds: number
   /** Where the evidence ends by itself, in milliseconds since 1970. */
-  readonly endsAt: number | undefined
+  readonly endsAt: number
 }
 
-function checkAge({ block, at }: ProviderHop, { maxAgeSeconds, endsAt = Infinity }: Limits): Check {
+function checkAge({ block, at }: ProviderHop, { maxAgeSeconds, endsAt }: Limits): Check {
   const life = maxAgeSeconds * 1000
   const verifiedAt = (block.verified_at ?? 0) * 1000
   const fault = firstFault(

@@ -25,6 +25,8 @@ export interface JudgedSnp {
   readonly simulated: boolean
   /** The names of the checks that held. */
   readonly checks: readonly string[]
+  /** When a certificate of the chip ends, or AMD's list, in milliseconds since 1970. */
+  readonly endsAt: number
 }
 
 /**
@@ -39,7 +41,7 @@ export async function judgeSnpPlatform(
   policy: SnpPlatformPolicy,
   { now, simulated, anchors }: JudgeOptions,
 ): Promise<JudgedSnp> {
-  const { checks, report, chain } = await verifySnp(bytes, chainPem, {
+  const { checks, report, chain, endsAt } = await verifySnp(bytes, chainPem, {
     now,
     policy: policyFor(policy, bytes),
     simulated,
@@ -47,9 +49,9 @@ export async function judgeSnpPlatform(
     ...(crl && { crl }),
   })
   requireChecks(checks)
-  if (chain === undefined) throw new EvidenceRefused('hardware')
+  if (chain === undefined || endsAt === undefined) throw new EvidenceRefused('hardware')
   if (crl === undefined && !chain.simulated) throw new EvidenceRefused('hardware', ['revocation'])
-  return { report, simulated: chain.simulated, checks: checks.map(({ name }) => name) }
+  return { report, simulated: chain.simulated, checks: checks.map(({ name }) => name), endsAt }
 }
 
 /** @throws MalformedEvidence when it is not base64 */

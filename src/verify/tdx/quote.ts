@@ -23,6 +23,11 @@ export interface VerifiedQuote extends TcbVerdict {
   readonly mrConfigId: Bytes
   /** Always from the quote: no document beside it is authoritative. */
   readonly reportData: Bytes
+  /**
+   * When the first thing ends that the verdict rests on, in milliseconds since 1970: a certificate, or the time until
+   * Intel replaces a revocation list, TCB info or enclave identity.
+   */
+  readonly endsAt: number
 }
 
 /**
@@ -46,15 +51,18 @@ export function createQuoteVerifier(rootDer: Bytes): VerifyQuote {
   return async (quote, collateral, now) => {
     verifySignatures(verifier, quote, collateral, now)
     const parsed = Quote.parse(quote)
-    requireCertificateDates(requireCertificateRoles(parsed, collateral, rootDer), now)
-    await checkRevocationLists(parsed, collateral, { rootDer, now })
+    const certificates = requireCertificateRoles(parsed, collateral, rootDer)
+    const certificatesEnd = requireCertificateDates(certificates, now)
+    const listsEnd = await checkRevocationLists(parsed, collateral, { rootDer, now })
     const td = parsed.report.asTd10()
     if (td === null) throw new EvidenceRefused('unknown_format')
     const serviceTd = parsed.report.asTd15()?.mrServiceTd
     if (serviceTd?.some((byte) => byte !== 0)) {
       throw new EvidenceRefused('hardware', ['service_td'])
     }
-    return { ...judgeTcb(parsed, td, collateral), ...readGuest(td) }
+    const rated = judgeTcb(parsed, td, collateral)
+    const endsAt = Math.min(certificatesEnd, listsEnd, rated.endsAt)
+    return { ...rated, ...readGuest(td), endsAt }
   }
 }
 

@@ -11,6 +11,7 @@ import { chipChain } from './chip-chain.ts'
  * Authenticates the two revocation lists of a quote's collateral: one signed by Intel's root, the other by the
  * authority of the quote's own chip certificate, both within their dates. `@phala/dcap-qvl` (0.3.9) looks
  * certificates up in the lists without verifying the lists, which is not enough where a provider supplies them.
+ * @returns when the first of them is due to be replaced, in milliseconds since 1970
  * @throws EvidenceRefused `hardware` (`revocation`) when a list is not authentic or not valid
  * @throws MalformedEvidence when a list is not hex
  */
@@ -18,17 +19,19 @@ export async function checkRevocationLists(
   quote: Quote,
   { root_ca_crl: rootList, pck_crl: chipList }: Collateral,
   { rootDer, now }: { readonly rootDer: Bytes; readonly now: number },
-): Promise<void> {
+): Promise<number> {
   try {
-    await checkList(asBytes(rootList), rootDer, now)
-    await checkList(asBytes(chipList), chipChain(quote).authority, now)
+    return Math.min(
+      await checkList(asBytes(rootList), rootDer, now),
+      await checkList(asBytes(chipList), chipChain(quote).authority, now),
+    )
   } catch (cause) {
     if (cause instanceof EvidenceRefused) throw cause
     throw new EvidenceRefused('hardware', ['revocation'], { cause })
   }
 }
 
-async function checkList(list: Bytes, issuerDer: Bytes, now: number): Promise<void> {
+async function checkList(list: Bytes, issuerDer: Bytes, now: number): Promise<number> {
   const { issuer, signed, signature, thisUpdate, nextUpdate } = readRevocationList(list)
   const { subject, spki } = readCertificate(issuerDer)
   const genuine =
@@ -37,6 +40,7 @@ async function checkList(list: Bytes, issuerDer: Bytes, now: number): Promise<vo
   if (!genuine || now < thisUpdate || now > nextUpdate) {
     throw new EvidenceRefused('hardware', ['revocation'])
   }
+  return nextUpdate
 }
 
 function asBytes(list: number[] | string): Bytes {

@@ -9,10 +9,14 @@ const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9A-Fa-f]{${2 * b
 const rated = { tcbStatus: z.string(), advisoryIDs: z.array(z.string()).default([]) }
 const isvLevels = z.array(z.looseObject({ tcb: z.looseObject({ isvsvn: svn }), ...rated }))
 
+/** When the document is due to be replaced. */
+const due = { nextUpdate: z.iso.datetime() }
+
 const moduleIdentity = { mrsigner: hex(48), attributes: hex(8), attributesMask: hex(8) }
 
 export const tcbInfoSchema = z.looseObject({
   id: z.literal('TDX'),
+  ...due,
   pceId: hex(2),
   tcbEvaluationDataNumber: z.int().min(0),
   tdxModule: z.looseObject(moduleIdentity),
@@ -32,4 +36,5 @@ export const tcbInfoSchema = z.looseObject({
 })
 export type TcbInfo = z.output<typeof tcbInfoSchema>
 
-export const enclaveIdentitySchema = z.looseObject({ tcbLevels: isvLevels })
+export const enclaveIdentitySchema = z.looseObject({ ...due, tcbLevels: isvLevels })
+export type EnclaveIdentity = z.output<typeof enclaveIdentitySchema>

@@ -1,11 +1,17 @@
 import { utils, type Quote, type Collateral, type TDReport10 } from '@phala/dcap-qvl'
+import type * as z from 'zod'
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { chipChain } from './chip-chain.ts'
 import { requirePceId } from './pce-id.ts'
-import { enclaveIdentitySchema, tcbInfoSchema, type TcbInfo } from './tcb-info.ts'
+import {
+  enclaveIdentitySchema,
+  tcbInfoSchema,
+  type EnclaveIdentity,
+  type TcbInfo,
+} from './tcb-info.ts'
 import { judgeTdxModule, type ModuleVerdict } from './tdx-module.ts'
 
 /** Intel's rating of a platform, by the collateral of its quote. */
@@ -17,6 +23,8 @@ export interface TcbVerdict {
   /** Increases with every TCB recovery of Intel; identifies the version of the rating data. */
   readonly tcbEvaluationDataNumber: number
   readonly tdxModule: ModuleVerdict
+  /** When the first of the documents that rate is due to be replaced, in milliseconds since 1970. */
+  readonly endsAt: number
 }
 
 /** ISVSVN in the report of the quoting enclave (SGX REPORT body), two bytes, little-endian. */
@@ -31,21 +39,27 @@ const ISV_SVN_OFFSET = 258
  * @throws MalformedEvidence when TCB info or enclave identity cannot be parsed
  */
 export function judgeTcb(quote: Quote, td: TDReport10, collateral: Collateral): TcbVerdict {
-  const info = readDocument(
-    tcbInfoSchema,
-    parseStrictJson(collateral.tcb_info, 'TCB info'),
-    'TCB info',
+  const info = readRatings(tcbInfoSchema, collateral.tcb_info, 'TCB info')
+  const identity = readRatings(
+    enclaveIdentitySchema,
+    collateral.qe_identity,
+    'quoting enclave identity',
   )
   const tdxModule = judgeTdxModule(td, info)
   const platform = platformLevel(quote, td.teeTcbSvn, info)
-  const enclave = quotingEnclaveLevel(quote, collateral.qe_identity)
+  const enclave = quotingEnclaveLevel(quote, identity)
   const parts = [platform, tdxModule, enclave]
   return {
     tcbStatus: [tdxModule.status, enclave.status].reduce(converge, platform.status),
     advisoryIds: [...new Set(parts.flatMap(({ advisoryIds }) => advisoryIds))],
     tcbEvaluationDataNumber: info.tcbEvaluationDataNumber,
     tdxModule,
+    endsAt: Math.min(...[info, identity].map(({ nextUpdate }) => Date.parse(nextUpdate))),
   }
+}
+
+function readRatings<Parsed>(schema: z.ZodType<Parsed>, text: string, document: string): Parsed {
+  return readDocument(schema, parseStrictJson(text, document), document)
 }
 
 interface Level {
@@ -107,13 +121,7 @@ function readChip(quote: Quote): { chip: Bytes; cpuSvn: Uint8Array; pceSvn: numb
   }
 }
 
-function quotingEnclaveLevel(quote: Quote, identity: string): Level {
-  const document = 'quoting enclave identity'
-  const { tcbLevels } = readDocument(
-    enclaveIdentitySchema,
-    parseStrictJson(identity, document),
-    document,
-  )
+function quotingEnclaveLevel(quote: Quote, { tcbLevels }: EnclaveIdentity): Level {
   const { qeReport } = quote.authData.intoV3()
   const svn = (qeReport[ISV_SVN_OFFSET] ?? 0) + 256 * (qeReport[ISV_SVN_OFFSET + 1] ?? 0)
   const reached = tcbLevels

@@ -14,7 +14,7 @@ import { PROMPT, startAttested, type AttestedWorld } from '../../support/atteste
 import { failuresOf, rejudge } from '../../support/rejudge.ts'
 import { COMPOSE_HASH, MEASUREMENT } from '../../support/synthetic-dstack.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
-import { answerAsIntel, fetchFrom } from '../../support/synthetic-tdx.ts'
+import { answerAsIntel, fetchFrom, type PcsOptions } from '../../support/synthetic-tdx.ts'
 
 let intel: SyntheticIntel
 let tls: DaemonTls
@@ -43,10 +43,11 @@ interface Change {
   readonly policy?: Record<string, unknown>
   readonly workload?: Partial<AciWorkload>
   readonly rewrite?: (report: string) => string
+  readonly pcs?: Partial<PcsOptions>
 }
 
-async function start({ policy, workload, rewrite = (same) => same }: Change = {}) {
-  const webFetch = fetchFrom(await answerAsIntel(intel, { now: Date.now() }))
+async function start({ policy, workload, rewrite = (same) => same, pcs }: Change = {}) {
+  const webFetch = fetchFrom(await answerAsIntel(intel, { now: Date.now(), ...pcs }))
   world = await startAttested({
     attestation: { ...POLICY, ...policy },
     documents: async ({ pathname, searchParams }) => {
@@ -99,6 +100,12 @@ describe("a private gateway's report", () => {
       workload: { keyset: { ...aciKeyset(tls.spkiSha256), not_after: end } },
     })
     expect(await settled()).toMatchObject({ expires_at: new Date(end * 1000).toISOString() })
+  })
+
+  it("is in force no longer than Intel's documents on its machine", async () => {
+    const end = Math.floor(Date.now() / 1000 + 300) * 1000
+    const { settled } = await start({ pcs: { tcbInfoEnds: end } })
+    expect(await settled()).toMatchObject({ expires_at: new Date(end).toISOString() })
   })
 
   it('has the binding that the published vectors have', async () => {

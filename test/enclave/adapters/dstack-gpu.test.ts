@@ -34,16 +34,22 @@ interface Setting {
   readonly nonce?: string
   /** NVIDIA's service answers 500. */
   readonly outage?: boolean
+  /** When NVIDIA's verdict expires, seconds since 1970; in an hour unless given. */
+  readonly verdictEnds?: number
 }
 
-async function start({ policy, payload: payloadFor, nonce: drawn, outage }: Setting) {
+async function start({ policy, payload: payloadFor, nonce: drawn, outage, verdictEnds }: Setting) {
   const asIntel = fetchFrom(await answerAsIntel(intel, { now: Date.now() }))
   const webFetch: typeof fetch = async (input, init) => {
     const request = new Request(input, init)
     if (request.url.endsWith('jwks.json')) return new Response(nvidia.jwks)
     if (!request.url.includes('nvidia')) return asIntel(request)
     const { nonce }: { nonce: string } = await request.json()
-    const verdict = await nvidia.verdict({ nonce, now: Date.now() })
+    const verdict = await nvidia.verdict({
+      nonce,
+      now: Date.now(),
+      ...(verdictEnds !== undefined && { overall: { exp: verdictEnds } }),
+    })
     return new Response(verdict, { status: outage === true ? 500 : 200 })
   }
   world = await startAttested({
@@ -66,6 +72,19 @@ async function start({ policy, payload: payloadFor, nonce: drawn, outage }: Sett
   })
   return world
 }
+
+describe("NVIDIA's verdict", () => {
+  it('keeps a proof in force no longer than it is valid itself', async () => {
+    const verdictEnds = Math.floor(Date.now() / 1000) + 300
+    const payload = (nonce: string) =>
+      JSON.stringify({ nonce, arch: 'HOPPER', evidence_list: [{ device: 1 }] })
+    const { settled } = await start({ payload, verdictEnds })
+    expect(await settled()).toMatchObject({
+      state: 'verified',
+      expires_at: new Date(verdictEnds * 1000).toISOString(),
+    })
+  })
+})
 
 /** Evidence that a real device signed, for a nonce that is drawn once more. */
 describe("GPUs' own reports", () => {

@@ -43,6 +43,8 @@ interface Change {
   readonly node?: Partial<DstackNode>
   /** Changes the finished answer of a gateway. */
   readonly answer?: (answer: Record<string, unknown>) => unknown
+  /** When Intel's TCB info on the nodes behind the model is due to be replaced, ms. */
+  readonly nodesEnd?: number
 }
 
 const POLICY = {
@@ -57,8 +59,18 @@ const POLICY = {
   },
 }
 
-async function start({ models, node, answer = (same) => same }: Change = {}) {
-  const webFetch = fetchFrom(await answerAsIntel(intel, { now: Date.now() }))
+async function start({ models, node, answer = (same) => same, nodesEnd }: Change = {}) {
+  const now = Date.now()
+  const first = fetchFrom(await answerAsIntel(intel, { now }))
+  const ofNodes = fetchFrom(
+    await answerAsIntel(intel, { now, ...(nodesEnd !== undefined && { tcbInfoEnds: nodesEnd }) }),
+  )
+  // The machine of the gateway itself is asked about first, in four requests.
+  let asked = 0
+  const webFetch: typeof fetch = (...request) => {
+    asked += 1
+    return asked > 4 ? ofNodes(...request) : first(...request)
+  }
   const report = (nonce: string, change: Partial<DstackNode>) =>
     dstackReport(intel, {
       nonce,
@@ -91,6 +103,15 @@ async function start({ models, node, answer = (same) => same }: Change = {}) {
 }
 
 describe('a gateway of the dstack family', () => {
+  it("is in force no longer than the vendor's documents on the nodes behind it", async () => {
+    const nodesEnd = Math.floor(Date.now() / 1000 + 300) * 1000
+    const { settled } = await start({ nodesEnd })
+    expect(await settled()).toMatchObject({
+      state: 'verified',
+      expires_at: new Date(nodesEnd).toISOString(),
+    })
+  })
+
   it('is proven with every node it shows behind its models, and is judged again the same way', async () => {
     const { settled, link, proofs } = await start()
     expect(await settled()).toMatchObject({ state: 'verified', reason: null })

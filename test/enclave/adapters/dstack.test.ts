@@ -147,6 +147,12 @@ describe('a node of the dstack family', () => {
     ])
   })
 
+  it("is in force no longer than Intel's documents are in date", async () => {
+    const end = Math.floor(Date.now() / 1000 + 300) * 1000
+    const { settled } = await start({ pcs: { tcbInfoEnds: end } })
+    expect(await settled()).toMatchObject({ expires_at: new Date(end).toISOString() })
+  })
+
   it('is called, and not verified, under an operating system that nobody pinned', async () => {
     const { proofs, link, settled } = await start()
     await settled()

@@ -33,7 +33,13 @@ describe("NVIDIA's verdict", () => {
       devices: 8,
       models: ['GH100 A01 GSP BROM'],
       drivers: ['550.90.07'],
+      endsAt: NOW + 3_600_000,
     })
+  })
+
+  it('counts until the first of its tokens expires', async () => {
+    const exp = NOW / 1000 + 60
+    expect(await check({ devices: 8, device: { exp } }, 8)).toMatchObject({ endsAt: exp * 1000 })
   })
 
   it.each<[string, Partial<VerdictOf>, string, number?]>([

@@ -25,6 +25,7 @@ async function judgeProof(text: string, by: Uint8Array, messageKey: MessageKey, 
     binding: { tls_spki_sha256: '00'.repeat(32) },
     evidence_summary: {},
     claims: { tee: 'tdx' },
+    endsAt: Infinity,
     messageKey,
   }
   const message_attestation = {

@@ -21,6 +21,8 @@ import {
 } from '../../support/synthetic-tdx.ts'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
+const MINUTE = 60_000
+const DAY = 86_400_000
 
 let intel: SyntheticIntel
 let verify: VerifyQuote
@@ -61,6 +63,20 @@ describe('a quote of a platform that Intel certifies', () => {
     expect(toHex(verified.mrConfigId)).toBe('02'.repeat(48))
     expect(verified.rtMr.map(toHex)).toEqual(['03', '04', '05', '06'].map((of) => of.repeat(48)))
     expect(toHex(verified.reportData)).toBe('07'.repeat(64))
+  })
+
+  it.each([
+    ['TCB info', { tcbInfoEnds: NOW + MINUTE, enclaveIdentityEnds: NOW + 2 * DAY }, MINUTE],
+    ['enclave identity', { tcbInfoEnds: NOW + 2 * DAY, enclaveIdentityEnds: NOW + MINUTE }, MINUTE],
+    [
+      'revocation lists',
+      { tcbInfoEnds: NOW + 2 * DAY, enclaveIdentityEnds: NOW + 2 * DAY },
+      60 * MINUTE,
+    ],
+  ])('is proven no longer than its %s', async (_what, options, lasts) => {
+    const quote = await makeQuote(intel, GUEST)
+    const { endsAt } = await verify(quote, await collateralFor(quote, options), NOW)
+    expect(endsAt).toBe(NOW + lasts)
   })
 
   it.each(['OutOfDate', 'SWHardeningNeeded'])('tells the state %s', async (tcbStatus) => {

@@ -18,6 +18,7 @@ const GOOD: VerifiedQuote = {
   rtMr: [register(2), register(3), register(4), register(5)],
   mrConfigId: register(0),
   reportData: new Uint8Array(64),
+  endsAt: Infinity,
 }
 
 function demandsOf(change: Record<string, unknown>): TdxRequirements {

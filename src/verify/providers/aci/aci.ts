@@ -23,11 +23,6 @@ export const aciEvidenceSchema = z.strictObject({
 })
 export type AciEvidence = z.output<typeof aciEvidenceSchema>
 
-interface JudgedAci extends JudgedEvidence {
-  /** When the keyset expires, in milliseconds since 1970. */
-  readonly endsAt: number
-}
-
 /**
  * Judges a private gateway of the dstack family by its ACI report: keyset bound to our nonce -> the connection's key in
  * it -> machine -> REPORT_DATA -> workload.
@@ -38,7 +33,7 @@ export async function judgeAci(
   evidence: AciEvidence,
   policy: PolicyOf<'aci'>,
   options: JudgeOptions,
-): Promise<JudgedAci> {
+): Promise<JudgedEvidence> {
   const { tls_spki_sha256: tlsSpkiSha256, host } = evidence
   const report = await readAciReport(evidence.report, evidence.nonce)
   requireAciBinding(report.keyset, { tlsSpkiSha256, host, now: options.now })
@@ -50,7 +45,7 @@ export async function judgeAci(
   await requireWorkload(report.appCompose, facts, policy)
   const { digest, notAfter, receiptKey } = report.keyset
   return {
-    endsAt: notAfter,
+    endsAt: Math.min(notAfter, machine.endsAt),
     verification_mode: 'aci-tdx',
     attestation_strength: machine.strength,
     checks: ['nonce', 'keyset', 'tls_key', ...machine.checks, 'report_data', 'compose_hash'],

@@ -4,7 +4,7 @@ import type { Bytes } from '../../../protocol/bytes.ts'
 import { utf8 } from '../../../protocol/bytes.ts'
 import type { PolicyOf } from '../../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../../evidence-refused.ts'
-import { gpuVerdictSchema, summarizeGpu } from '../../nvidia/gpu-evidence.ts'
+import { endOfGpus, gpuVerdictSchema, summarizeGpu } from '../../nvidia/gpu-evidence.ts'
 import { judgeGpus } from './gpus.ts'
 import { judgeModels, modelEvidenceSchema } from './models.ts'
 import {
@@ -52,7 +52,7 @@ export async function judgeDstack(
   const { facts, measurement } = machine
   await requireWorkload(report.appCompose, facts, policy)
   const gpu = await judgeGpus(report.nvidiaPayload, evidence, policy, options)
-  const { nodes, keys } = await judgeModels(evidence.models ?? [], nonce, policy, options)
+  const { nodes, keys, endsAt } = await judgeModels(evidence.models ?? [], nonce, policy, options)
   return {
     verification_mode: machine.tee === 'tdx' ? 'dstack-tdx' : 'dstack-snp',
     attestation_strength: machine.strength,
@@ -74,6 +74,7 @@ export async function judgeDstack(
       ...(nodes.length > 0 && { models: [...nodes] }),
     },
     claims: { tee: machine.tee, measurement },
+    endsAt: Math.min(machine.endsAt, endsAt, gpu === undefined ? Infinity : endOfGpus(gpu)),
     messageKey: keys.length > 0 ? { ...report.signer, behind: keys } : report.signer,
     onRecord: gpu?.verdict === undefined ? [] : [GPU_KEYS],
   }

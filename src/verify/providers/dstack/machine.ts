@@ -52,6 +52,8 @@ export interface JudgedMachine {
   /** A launch digest of SEV-SNP, or MRTD, RTMR0, RTMR1 and RTMR2 of TDX. */
   readonly measurement: string
   readonly os: OsClaims
+  /** When the first of the vendor's documents on it ends, in milliseconds since 1970. */
+  readonly endsAt: number
   readonly summary:
     | ReturnType<typeof summarizeTdx>
     | Omit<ReturnType<typeof summarizeSnp>, 'measurement'>
@@ -120,6 +122,7 @@ export async function judgeTdxMachine(
     facts,
     measurement,
     os: describeOs(policy, facts.osImageHash, image),
+    endsAt: quote.endsAt,
     summary: summarizeTdx(quote),
   }
 }
@@ -139,7 +142,7 @@ async function judgeSnpMachine(
     chainPem: collateral.snp_chain_pem,
     crl: readRevocationList(collateral.snp_crl_base64),
   }
-  const { report, simulated, checks } = await judgeSnpPlatform(
+  const { report, simulated, checks, endsAt } = await judgeSnpPlatform(
     machine.report,
     documents,
     policy,
@@ -159,6 +162,7 @@ async function judgeSnpMachine(
     facts,
     measurement,
     os: describeOs(policy, undefined, image),
+    endsAt,
     summary,
   }
 }

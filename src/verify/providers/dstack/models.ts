@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { utf8 } from '../../../protocol/bytes.ts'
 import type { PolicyOf } from '../../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../../evidence-refused.ts'
-import { gpuVerdictSchema, summarizeGpu } from '../../nvidia/gpu-evidence.ts'
+import { endOfGpus, gpuVerdictSchema, summarizeGpu } from '../../nvidia/gpu-evidence.ts'
 import { judgeGpus } from './gpus.ts'
 import { judgeMachine, machineCollateralSchema } from './machine.ts'
 import { identifyReportData } from './report-data.ts'
@@ -42,6 +42,8 @@ export interface JudgedModels {
   readonly nodes: readonly ModelNode[]
   /** The keys of these nodes, in the same order. */
   readonly keys: readonly NodeKey[]
+  /** When the first thing ends that the verdict on them rests on, in milliseconds since 1970. */
+  readonly endsAt: number
 }
 
 /**
@@ -57,7 +59,7 @@ export async function judgeModels(
   options: JudgeOptions,
 ): Promise<JudgedModels> {
   const { models } = policy
-  if (models === undefined) return { nodes: [], keys: [] }
+  if (models === undefined) return { nodes: [], keys: [], endsAt: Infinity }
   const shown = new Map(evidence.map((one) => [one.model, one]))
   const judged = models.names.map(async (name) => {
     const one = shown.get(name)
@@ -70,16 +72,26 @@ export async function judgeModels(
       one.nodes.map(async (node, index) => {
         const report = reports[index]
         if (report === undefined) throw new EvidenceRefused('models', ['model_nodes'])
-        const judgedNode = await judgeNode({ report, nonce, ...node }, policy, models, options)
+        const { endsAt, ...judgedNode } = await judgeNode(
+          { report, nonce, ...node },
+          policy,
+          models,
+          options,
+        )
         return {
           node: { model: name, ...judgedNode },
           key: { model: name, ...report.signer },
+          endsAt,
         }
       }),
     )
   })
   const all = (await Promise.all(judged)).flat()
-  return { nodes: all.map(({ node }) => node), keys: all.map(({ key }) => key) }
+  return {
+    nodes: all.map(({ node }) => node),
+    keys: all.map(({ key }) => key),
+    endsAt: Math.min(...all.map(({ endsAt }) => endsAt)),
+  }
 }
 
 interface NodeEvidence extends Pick<ModelEvidence['nodes'][number], 'collateral' | 'gpu'> {
@@ -92,7 +104,7 @@ async function judgeNode(
   policy: PolicyOf<'dstack'>,
   models: ModelsPolicy,
   options: JudgeOptions,
-): Promise<Omit<ModelNode, 'model'>> {
+): Promise<Omit<ModelNode, 'model'> & Pick<JudgedModels, 'endsAt'>> {
   const nodePolicy = {
     ...policy,
     allowed_measurements: models.allowed_measurements,
@@ -111,5 +123,6 @@ async function judgeNode(
     os_pinned: os.os_pinned,
     signing_address: signer.address,
     gpu: gpus === undefined ? null : summarizeGpu(gpus),
+    endsAt: Math.min(machine.endsAt, gpus === undefined ? Infinity : endOfGpus(gpus)),
   }
 }

@@ -14,7 +14,7 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
   const chainPem = collateral.snpChainPem ?? fetched.snp_chain_pem
   if (chainPem === undefined) throw new EvidenceRefused('hardware', ['certificate_chain'])
   const crl = readRevocationList(fetched.snp_crl_base64) ?? collateral.snpRevocationList
-  const { report, simulated, checks } = await judgeSnpPlatform(
+  const { report, simulated, checks, endsAt } = await judgeSnpPlatform(
     evidence,
     { chainPem, crl },
     policy,
@@ -36,5 +36,6 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
     claims: { tee: 'sev-snp', measurement },
     summary: { ...summary, ...releases },
     checks: [...checks, 'report_data', 'host_data', originCheck(policy)],
+    endsAt,
   }
 }

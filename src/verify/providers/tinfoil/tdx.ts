@@ -36,6 +36,7 @@ export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, 
     claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
     summary: { ...summarizeTdx(quote), ...releases },
     checks: ['quote', 'debug', 'tcb_status', 'report_data', 'mr_config_id', originCheck(policy)],
+    endsAt: quote.endsAt,
   }
 }
 

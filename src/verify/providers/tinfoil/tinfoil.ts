@@ -37,6 +37,7 @@ export async function judgeTinfoil(
       gpu: { devices: document.devices.length, verified: false, source: 'provider_asserted' },
     },
     claims: verdict.claims,
+    endsAt: verdict.endsAt,
   }
 }
 

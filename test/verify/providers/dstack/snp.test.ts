@@ -26,7 +26,7 @@ import {
 } from '../../../support/synthetic-dstack-snp.ts'
 import { APP_COMPOSE, COMPOSE_HASH } from '../../../support/synthetic-dstack.ts'
 import { sha256Of } from '../../../support/synthetic-intel.ts'
-import { NOW, revocationList, syntheticChain } from '../../../support/synthetic-snp.ts'
+import { DAY_MS, NOW, revocationList, syntheticChain } from '../../../support/synthetic-snp.ts'
 
 const NONCE = '0e'.repeat(32)
 const TLS_KEY = 'a7'.repeat(32)
@@ -144,6 +144,8 @@ describe('a dstack node on SEV-SNP', () => {
         nonce_bound: true,
       },
       messageKey: { algorithm: 'ed25519', address: SIGNER },
+      // With AMD's revocation list.
+      endsAt: NOW + 30 * DAY_MS,
     })
   })
 

@@ -11,7 +11,7 @@ import { createQuoteVerifier } from '../../../../src/verify/tdx/quote.ts'
 import { fetchCollateral } from '../../../../src/verify/tdx/collateral.ts'
 import { pcsOverWeb } from '../../../../src/enclave/adapters/intel-service.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../../support/synthetic-intel.ts'
-import { NOW, revocationList, syntheticChain } from '../../../support/synthetic-snp.ts'
+import { DAY_MS, NOW, revocationList, syntheticChain } from '../../../support/synthetic-snp.ts'
 import {
   answerAsIntel,
   fetchFrom,
@@ -100,6 +100,10 @@ const HOST_DATA = 'c4'.repeat(32)
 const CONFIG_ID = 'c5'.repeat(48)
 
 describe('a Tinfoil enclave on SEV-SNP', () => {
+  it("is proven no longer than AMD's revocation list is valid", async () => {
+    expect(await judgeSnp()).toMatchObject({ endsAt: NOW + 30 * DAY_MS })
+  })
+
   it.each<[string, Change]>([
     ['without HOST_DATA', {}],
     [
@@ -218,6 +222,10 @@ describe('a Tinfoil enclave on SEV-SNP', () => {
 })
 
 describe('a Tinfoil enclave on TDX', () => {
+  it('is proven no longer than the documents of Intel are in date', async () => {
+    expect(await judgeTdx()).toMatchObject({ endsAt: NOW + 3_600_000 })
+  })
+
   it.each<[string, Change]>([
     ['without MRCONFIGID', {}],
     [
