@@ -59,8 +59,10 @@ function withReasoning(chat: ChatRequest, headers: Headers): ChatRequest {
   if (text === null) return chat
   const effort = parseEffort(text.trim().toLowerCase())
   if (effort === undefined) throw malformed(REASONING_HEADER, `one of none, ${EFFORTS.join(', ')}`)
-  if (chat.effortGiven && chat.reasoning !== effort) throw different(REASONING_HEADER, 'reasoning')
-  const { reasoningMembers } = chat
+  const { effortMember, reasoningMembers } = chat
+  if (effortMember !== undefined && chat.reasoning !== effort) {
+    throw different(REASONING_HEADER, effortMember)
+  }
   return {
     ...chat,
     reasoning: effort,

@@ -143,9 +143,14 @@ export function pick(members: JsonObject, names: readonly string[]): JsonObject 
   )
 }
 
-/** @throws ApiError missing_field for the first of the named members that is absent */
+/**
+ * An empty `model` counts as absent: programs send one where nobody has chosen a model.
+ * @throws ApiError missing_field for the first of the named members that is absent
+ */
 export function requireMembers(members: JsonObject, names: readonly string[]): void {
-  const missing = names.find((name) => members[name] === undefined)
+  const isAbsent = (name: string) =>
+    members[name] === undefined || (name === 'model' && members[name] === '')
+  const missing = names.find(isAbsent)
   if (missing === undefined) return
   throw new ApiError('missing_field', `"${missing}" is missing.`, { param: missing })
 }

@@ -61,7 +61,7 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
     constraints: attestation && readAttestation(bytes.subarray(attestation.start, attestation.end)),
     reasoning: effortOf(valueNamed('reasoning')),
     effortMatch: 'exact',
-    effortGiven: present('reasoning') !== undefined,
+    effortMember: present('reasoning') && 'reasoning',
     reasoningHiddenByDefault: false,
     reasoningMembers: REASONING_MEMBERS.filter(present),
     choices: choicesOf(valueNamed('n')),

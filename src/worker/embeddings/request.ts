@@ -50,7 +50,7 @@ const input = new CheckedMember(
   ),
   'a text, a list of texts, a list of token ids or a list of such lists, none of them empty',
 )
-const model = new CheckedMember('model', z.string().min(1), 'a string')
+const model = new CheckedMember('model', z.string(), 'a string')
 const encoding = new CheckedMember(
   'encoding_format',
   z.enum(['float', 'base64']),

@@ -64,7 +64,7 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
       includeReasoning: thinking.shown,
       reasoning: thinking.effort,
       effortMatch: 'nearest',
-      effortGiven: thinking.given,
+      effortMember: thinking.member,
       reasoningHiddenByDefault: thinking.isDefault,
     },
     dropped: [

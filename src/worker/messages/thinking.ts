@@ -9,11 +9,14 @@ export interface ReadThinking {
   readonly effort: Effort | undefined
   /** Whether thinking blocks are part of the answer. */
   readonly shown: boolean
-  /** Whether the request names an effort or disables thinking. */
-  readonly given: boolean
+  /** The member that names the effort or disables thinking, undefined where none does. */
+  readonly member: string | undefined
   /** Whether the request has no thinking settings. */
   readonly isDefault: boolean
 }
+
+/** Where a request may name an effort. */
+const EFFORT = 'output_config.effort'
 
 const thinkingMember = new CheckedMember(
   'thinking',
@@ -43,19 +46,19 @@ export function readThinking(thinking: unknown, effort: string | undefined): Rea
   const wanted = effort === undefined ? undefined : ladderEffort(effort)
   if (parsed === undefined || parsed.type === 'disabled') {
     const isDefault = parsed === undefined
-    return { effort: 'off', shown: false, given: !isDefault, isDefault }
+    return { effort: 'off', shown: false, member: isDefault ? undefined : 'thinking', isDefault }
   }
   const shown = parsed.display !== 'omitted'
-  if (wanted !== undefined) return { effort: wanted, shown, given: true, isDefault: false }
+  if (wanted !== undefined) return { effort: wanted, shown, member: EFFORT, isDefault: false }
   const budget = parsed.type === 'enabled' ? parsed.budget_tokens : undefined
-  if (budget === undefined) return { effort: undefined, shown, given: false, isDefault: false }
+  if (budget === undefined) return { effort: undefined, shown, member: undefined, isDefault: false }
   const [, byBudget] = BUDGETS.find(([atMost]) => budget <= atMost) ?? []
-  return { effort: byBudget, shown, given: true, isDefault: false }
+  return { effort: byBudget, shown, member: 'thinking', isDefault: false }
 }
 
 function ladderEffort(effort: string): Effort {
   const known = parseEffort(effort)
   if (known !== undefined) return known
-  const message = `"output_config.effort" must be one of ${EFFORTS.join(', ')}.`
-  throw new ApiError('invalid_request_error', message, { param: 'output_config.effort' })
+  const message = `"${EFFORT}" must be one of ${EFFORTS.join(', ')}.`
+  throw new ApiError('invalid_request_error', message, { param: EFFORT })
 }

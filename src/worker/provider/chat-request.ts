@@ -59,8 +59,8 @@ export interface ChatRequest {
   readonly reasoning: Effort | undefined
   /** Whether only routes with exactly this effort qualify, or each may use the nearest it supports. */
   readonly effortMatch: 'exact' | 'nearest'
-  /** Whether the body names an effort. */
-  readonly effortGiven: boolean
+  /** The member of the client's body that names the effort, or switches reasoning off; undefined where none does. */
+  readonly effortMember: string | undefined
   /** Whether reasoning is hidden only by the default of the format. */
   readonly reasoningHiddenByDefault: boolean
   /** Reasoning members that are present and not null. */

@@ -20,7 +20,7 @@ describe('parseChatRequest', () => {
       includeReasoning: true,
       reasoning: undefined,
       effortMatch: 'exact',
-      effortGiven: false,
+      effortMember: undefined,
       reasoningHiddenByDefault: false,
       reasoningMembers: [],
       failover: [],

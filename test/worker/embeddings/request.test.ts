@@ -3,12 +3,12 @@ import { utf8 } from '../../../src/protocol/bytes.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { parseEmbeddingsRequest } from '../../../src/worker/embeddings/request.ts'
 
-const parse = (input: unknown) =>
-  parseEmbeddingsRequest(utf8(JSON.stringify({ model: 'm', input })))
+const parse = (input: unknown, model: unknown = 'm') =>
+  parseEmbeddingsRequest(utf8(JSON.stringify({ model, input })))
 
-function refusalOf(input: unknown): unknown[] {
+function refusalOf(input: unknown, model?: unknown): unknown[] {
   try {
-    parse(input)
+    parse(input, model)
   } catch (error) {
     if (error instanceof ApiError) return [error.code, error.details.param, error.message]
     throw error
@@ -47,4 +47,13 @@ test('two million wrong entries are refused without a description of each', () =
   // Descriptions take more than a kilobyte for each entry, which no process has.
   const input = Array.from({ length: 2_000_000 }, () => -1)
   expect(refusalOf(input)).toEqual(REFUSAL)
+})
+
+test.each([[''], [null]])('the model %j is missing, as on every other endpoint', (model) => {
+  expect(refusalOf('a', model)).toEqual(['missing_field', 'model', '"model" is missing.'])
+})
+
+test('a model that is no text is refused as such', () => {
+  const refusal = ['invalid_request_error', 'model', '"model" must be a string.']
+  expect(refusalOf('a', 7)).toEqual(refusal)
 })

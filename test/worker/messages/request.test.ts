@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { withHeaderMembers } from '../../../src/worker/completion/header-members.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { MESSAGES_BLOCKS, MESSAGES_MEMBERS } from '../../../src/worker/messages/members.ts'
 import { parseMessagesRequest } from '../../../src/worker/messages/request.ts'
@@ -19,9 +20,10 @@ function messagesOf(...messages: object[]): unknown {
   return chatOf({ messages })['messages']
 }
 
-function refusalOf(body: object): unknown[] {
+function refusalOf(what: object | (() => unknown)): unknown[] {
   try {
-    parse(body)
+    if (typeof what === 'function') what()
+    else parse(what)
   } catch (error) {
     if (error instanceof ApiError) return [error.code, error.details.param, error.message]
     throw error
@@ -211,6 +213,35 @@ describe('members become members', () => {
     [{ thinking: { type: 'enabled', budget_tokens: 60_000 } }, 'max', true],
   ])('thinking: %j is effort %s, shown: %s', (body, reasoning, includeReasoning) => {
     expect(parse(body).chat).toMatchObject({ reasoning, includeReasoning, effortMatch: 'nearest' })
+  })
+})
+
+describe('X-Service-Reasoning beside an effort of the body', () => {
+  const withHeader = (body: object) => {
+    const headers = new Headers({ 'x-service-reasoning': 'high' })
+    return withHeaderMembers(parse(body).chat, headers)
+  }
+
+  test.each<[string, object]>([
+    ['thinking', { thinking: { type: 'disabled' } }],
+    ['thinking', { thinking: { type: 'enabled', budget_tokens: 1024 } }],
+    ['output_config.effort', { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }],
+  ])('another effort is refused by the name of the member that was sent: %s', (member, body) => {
+    const refused = refusalOf(() => withHeader(body))
+    expect(refused).toEqual([
+      'invalid_request_error',
+      member,
+      `The header X-Service-Reasoning and "${member}" of the body say different things.`,
+    ])
+  })
+
+  test.each<[object]>([
+    [{}],
+    [{ thinking: { type: 'adaptive' } }],
+    [{ thinking: { type: 'enabled', budget_tokens: 31_999 } }],
+    [{ thinking: { type: 'adaptive' }, output_config: { effort: 'high' } }],
+  ])('beside %j it is the effort', (body) => {
+    expect(withHeader(body)).toMatchObject({ reasoning: 'high', effortMatch: 'exact' })
   })
 })
 
