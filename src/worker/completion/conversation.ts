@@ -42,6 +42,8 @@ export interface HistoryCall {
 interface Turn {
   readonly role: 'assistant'
   reasoning: string
+  /** Reasoning after its text or a call: of this message too, unless another text follows it. */
+  lastReasoning: string
   content: string | undefined
   readonly calls: HistoryCall[]
   readonly results: JsonObject[]
@@ -82,7 +84,8 @@ export class Conversation {
 
   reasoning(text: string): void {
     const turn = this.#assistant()
-    turn.reasoning = turn.reasoning === '' ? text : `${turn.reasoning}\n${text}`
+    if (isBegun(turn)) turn.lastReasoning = lines(turn.lastReasoning, text)
+    else turn.reasoning = lines(turn.reasoning, text)
   }
 
   /** Starts a new assistant message with the next assistant item. */
@@ -96,10 +99,16 @@ export class Conversation {
     turn.content = (turn.content ?? '') + text
   }
 
-  /** An assistant text that starts a message of its own, unless the current one contains only reasoning. */
+  /**
+   * An assistant text that starts a message of its own, unless the current one contains only reasoning. Reasoning
+   * directly before it goes with it.
+   */
   text(text: string): void {
-    if (this.#turn?.content !== undefined || (this.#turn?.calls.length ?? 0) > 0) {
+    const former = this.#turn
+    if (former !== undefined && isBegun(former)) {
       this.#turn = undefined
+      this.#assistant().reasoning = former.lastReasoning
+      former.lastReasoning = ''
     }
     this.#assistant().content = text
   }
@@ -135,6 +144,7 @@ export class Conversation {
       this.#turn = {
         role: 'assistant',
         reasoning: '',
+        lastReasoning: '',
         content: undefined,
         calls: [],
         results: [],
@@ -151,7 +161,18 @@ function plainMessage({ role, parts }: Exclude<Entry, Turn>): JsonObject {
   return { role, content: onlyText ? textOf(parts) : parts }
 }
 
-function turnMessages({ reasoning, content, calls, results, media }: Turn): JsonObject[] {
+/** Whether a turn has more than reasoning. */
+function isBegun({ content, calls }: Turn): boolean {
+  return content !== undefined || calls.length > 0
+}
+
+function lines(first: string, second: string): string {
+  return first === '' || second === '' ? first + second : `${first}\n${second}`
+}
+
+function turnMessages(turn: Turn): JsonObject[] {
+  const { content, calls, results, media } = turn
+  const reasoning = lines(turn.reasoning, turn.lastReasoning)
   const assistant = {
     role: 'assistant',
     content: content ?? (calls.length > 0 ? null : ''),
