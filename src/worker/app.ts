@@ -3,6 +3,7 @@ import type { Context } from './context.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
 import { crossOriginHeaders } from './browser-rules.ts'
+import { bringsSecret } from './auth/secret.ts'
 import type { PresentedKey } from './auth/api-key.ts'
 import { KeyGate } from './auth/key-gate.ts'
 import { Drains } from './http/drain.ts'
@@ -10,9 +11,12 @@ import { errorFields } from './http/error-fields.ts'
 import { heldAnswer } from './http/held-answer.ts'
 import { Refusals } from './limits/refusals.ts'
 import { EventLog } from './http/event-log.ts'
+import { ApiError } from './http/errors.ts'
 import { jsonLines } from './http/json-lines.ts'
 import type { Log } from './http/log.ts'
+import { answerUntil, errorReply } from './http/reply.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
+import { Shutdown } from './limits/shutdown.ts'
 import { SourceBudget } from './http/source-budget.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
@@ -52,6 +56,7 @@ export class App {
   readonly #cap: RequestCap
   readonly #gate: KeyGate
   readonly #drains = new Drains()
+  readonly #shutdown = new Shutdown()
   readonly #env: Env
   readonly #metrics: Metrics
   readonly #traces: Traces
@@ -119,6 +124,7 @@ export class App {
       telemetry: this.#telemetry,
       traces: this.#traces,
       openRequests: () => this.#cap.openRequests,
+      shutdown: this.#shutdown,
     })
   }
 
@@ -205,6 +211,22 @@ export class App {
       rounds: MAX_ROUNDS_PER_TRIGGER,
     })
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
+  }
+
+  /**
+   * Answers the supervisor before it stops this process. The answer ends once no request is open, after those were ended that
+   * are still open when the time is up. It looks for them only when the request has ended, by which no more can come.
+   */
+  async drain(request: Request): Promise<Response> {
+    if (!(await bringsSecret(request, this.#env.DRAIN_TOKEN ?? ''))) {
+      return errorReply(new ApiError('unauthorized', 'Only the supervisor begins a drain.'))
+    }
+    const afterMs = Number(new URL(request.url).searchParams.get('after_ms'))
+    const { now } = this.#deps
+    return answerUntil(async () => {
+      await request.text().catch(() => {})
+      await this.#shutdown.drain(afterMs, { open: () => this.#cap.openRequests, now, pause })
+    })
   }
 
   #writeHistorySoon(): void {

@@ -8,6 +8,7 @@ import type { Log } from './http/log.ts'
 import type { EnterDeps } from './limits/fair-limiter.ts'
 import type { IfRefused } from './limits/request-cap.ts'
 import type { SharedLimits } from './limits/shared-limits.ts'
+import type { Shutdown } from './limits/shutdown.ts'
 import type { Link } from './link/link.ts'
 import type { InstanceWatch } from './metrics/instance-watch.ts'
 import type { Traces } from './metrics/traces.ts'
@@ -50,6 +51,8 @@ export interface Context extends Settings {
   readonly keptAnswers: KeptAnswers
   readonly lostAdmissions: LostAdmissions
   readonly carriedCalls: CarriedCalls
+  /** Ends requests before the process is killed. */
+  readonly shutdown: Shutdown
   /** Coalesces the settlements of requests that end at about the same time. */
   readonly coalesceSettlements: Coalescer
   readonly link: Link

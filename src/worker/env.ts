@@ -4,7 +4,7 @@ import type { StorageEnv } from './storage/open.ts'
 
 /**
  * The worker's bindings. Everything else (configuration, provider keys, the admin token) comes over the link, so that
- * a reload needs no restart and the runtime's configuration holds no secret but those of the link.
+ * a reload needs no restart and the runtime's configuration holds no secret but those of the link and of the drain.
  */
 export interface Env extends StorageEnv {
   /** The enclave daemon, over mTLS pinned on both ends. */
@@ -25,4 +25,6 @@ export interface Env extends StorageEnv {
   readonly NO_ASYNC_STACKS?: boolean
   /** Maximum number of open requests of keyed endpoints; absent where the host limits them itself. */
   readonly MAX_OPEN_REQUESTS?: string
+  /** What the supervisor proves itself with when it begins a drain; absent where no supervisor stops this runtime. */
+  readonly DRAIN_TOKEN?: string
 }

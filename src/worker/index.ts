@@ -29,7 +29,7 @@ export const PostgresPool = makePostgresPool(sweep, { now: Date.now, random: Mat
  * The worker's entry point. An isolate has one environment, so its App is opened on the first event and kept in this
  * closure.
  */
-function createWorker(): ExportedHandler<Env> {
+function createWorker(): Record<'service' | 'drain', ExportedHandler<Env>> {
   let app: App | undefined
   const deps = {
     now: () => Date.now(),
@@ -45,8 +45,11 @@ function createWorker(): ExportedHandler<Env> {
   }
   const appOf = (env: Env) => (app ??= open(env))
   return {
-    fetch: (request, env, execution) => appOf(env).handle(request, execution),
-    scheduled: ({ scheduledTime }, env) => appOf(env).sweep(scheduledTime),
+    service: {
+      fetch: (request, env, execution) => appOf(env).handle(request, execution),
+      scheduled: ({ scheduledTime }, env) => appOf(env).sweep(scheduledTime),
+    },
+    drain: { fetch: (request, env) => appOf(env).drain(request) },
   }
 }
 
@@ -56,4 +59,9 @@ async function probeConnect(address: { hostname: string; port: number }): Promis
   await socket.close()
 }
 
-export default createWorker()
+const worker = createWorker()
+
+/** What the supervisor asks before it stops the runtime. No socket or route of clients leads here. */
+export const { drain } = worker
+
+export default worker.service

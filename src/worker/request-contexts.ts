@@ -28,7 +28,10 @@ const SETTLEMENTS = {
 /** What the contexts of an isolate share with its handling of requests. */
 export type ContextHost = RuntimeDeps &
   BatchDeps &
-  Pick<Context, 'link' | 'log' | 'metrics' | 'watch' | 'telemetry' | 'traces' | 'openRequests'>
+  Pick<
+    Context,
+    'link' | 'log' | 'metrics' | 'watch' | 'telemetry' | 'traces' | 'openRequests' | 'shutdown'
+  >
 
 /** What differs from request to request. */
 export interface RequestFacts extends Pick<Context, 'requestId' | 'waitUntil'> {

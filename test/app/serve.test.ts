@@ -337,23 +337,6 @@ describe('the request for a certificate', () => {
   })
 })
 
-describe('the drain', () => {
-  test('is over when its limit is, whatever still runs', async () => {
-    const router = await startServe({
-      config: config({ endless: 60_000 }),
-      env: { NOVA_API_KEY: 'key' },
-      args: ['--drain-seconds', '1'],
-    })
-    const stream = await router.fetch('/v1/chat/completions', chatBody('endless', true))
-    router.signal('SIGTERM')
-    expect(await router.ended).toBe(0)
-    expect(router.output()).toContain('draining, at most 1 s')
-    // The provider would have gone on for a minute.
-    await expect(stream.text()).rejects.toThrow('terminated')
-    await router.remove()
-  })
-})
-
 describe('a router whose disk is full', () => {
   test('goes on: a part that dies is back, and what could not be noted is noted later', async () => {
     const router = await startServe({ config: config({ quick: 0 }), env: { NOVA_API_KEY: 'key' } })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DaemonReady, FromDaemon, TlsMaterial, ToDaemon } from '../../protocol/boot.ts'
@@ -118,12 +119,14 @@ export class Parts {
     const tls = this.#tls
     if (link === undefined || tls === undefined)
       throw new Error('the worker needs the daemon first')
+    const drainToken = randomBytes(32).toString('base64url')
     const binary = await compileWorkerdConfig({
       script: readFileSync(bundlePath, 'utf8'),
       consolePage: readConsolePage(),
       port: 0,
       tlsPort: 0,
       probe,
+      drainToken,
       tls,
       link,
       ...(ledger === undefined ? {} : { ledger }),
@@ -134,7 +137,7 @@ export class Parts {
       providerCalls: settings.providerCalls ?? 'daemon',
       privateWebhooks: this.#plan.mode === 'local',
     })
-    const started = await startWorker(binary, { logFile: this.logFile(name), probe })
+    const started = await startWorker(binary, { logFile: this.logFile(name), probe, drainToken })
     fronts?.of(name).relayTo(started.ready)
     return started
   }

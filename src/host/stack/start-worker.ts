@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { startChild } from './child.ts'
+import { drainedFirst } from './drained-first.ts'
 import { orFailure } from './first-message.ts'
 import type { Started } from './process-restarter.ts'
 import { WORKERD } from './workerd-config.ts'
@@ -13,11 +14,13 @@ export interface WorkerPorts {
   readonly https: number
   /** The supervisor's own port to this process, where the configuration has one. */
   readonly probe?: number
+  /** The supervisor's own port to the worker's drain, where the configuration has one. */
+  readonly drain?: number
 }
 
 const listenSchema = z.object({
   event: z.literal('listen'),
-  socket: z.enum(['http', 'https', 'probe']),
+  socket: z.enum(['http', 'https', 'probe', 'drain']),
   port: z.int(),
 })
 
@@ -25,12 +28,14 @@ export interface WorkerStart {
   readonly logFile: string
   /** Whether the configuration has a probe socket. */
   readonly probe?: boolean
+  /** The one of the configuration, where it has a socket for drains: then the worker is told before it is stopped. */
+  readonly drainToken?: string
 }
 
 /** Starts workerd with a binary configuration, given on its standard input. */
 export async function startWorker(
   config: Buffer,
-  { logFile, probe = false }: WorkerStart,
+  { logFile, probe = false, drainToken }: WorkerStart,
 ): Promise<Started<WorkerPorts>> {
   const child = await startChild({
     account: 'worker',
@@ -45,19 +50,27 @@ export async function startWorker(
   child.process.stdin?.end(config)
   const control = child.process.stdio[3]
   if (!(control instanceof Readable)) throw new Error('descriptor 3 is not a pipe')
-  return { child, ready: await orFailure(child, portsOf(control, probe)) }
+  const own = [...(probe ? (['probe'] as const) : []), ...(drainToken ? (['drain'] as const) : [])]
+  const ready = await orFailure(child, portsOf(control, own))
+  const { drain } = ready
+  if (drain === undefined || drainToken === undefined) return { child, ready }
+  return { child: drainedFirst(child, { port: drain, token: drainToken }), ready }
 }
 
-async function portsOf(control: Readable, withProbe: boolean): Promise<WorkerPorts> {
+/** @param own the supervisor's own sockets that the configuration has */
+async function portsOf(
+  control: Readable,
+  own: readonly ('probe' | 'drain')[],
+): Promise<WorkerPorts> {
   const ports: Partial<Record<keyof WorkerPorts, number>> = {}
   for await (const line of createInterface({ input: control })) {
     const parsed = listenSchema.safeParse(JSON.parse(line))
     if (parsed.success) ports[parsed.data.socket] = parsed.data.port
-    const { http, https, probe } = ports
+    const { http, https, ...others } = ports
     if (http === undefined || https === undefined) continue
-    if (withProbe && probe === undefined) continue
+    if (own.some((name) => others[name] === undefined)) continue
     control.resume()
-    return { http, https, ...(probe === undefined ? {} : { probe }) }
+    return { http, https, ...others }
   }
   return new Promise(() => {})
 }

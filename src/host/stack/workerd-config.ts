@@ -21,6 +21,8 @@ export interface WorkerdPlan {
   readonly tlsPort: number
   /** Whether to open one more HTTP socket on loopback, for the supervisor's probes. */
   readonly probe?: boolean
+  /** Opens one more on which the supervisor begins a drain, and proves with this that it is the supervisor. */
+  readonly drainToken?: string
   readonly tls: KeyPair
   readonly link: LinkEnd
   /** The way to the ledger process, for the engine that has one. */
@@ -102,6 +104,16 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
       ...(plan.probe === true
         ? [{ name: 'probe', address: '127.0.0.1:0', http: {}, service: 'router' }]
         : []),
+      ...(plan.drainToken === undefined
+        ? []
+        : [
+            {
+              name: 'drain',
+              address: '127.0.0.1:0',
+              http: {},
+              service: { name: 'router', entrypoint: 'drain' },
+            },
+          ]),
     ],
     v8Flags: V8_FLAGS,
   }
@@ -125,6 +137,9 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       // The flag is among `V8_FLAGS`.
       { name: 'NO_ASYNC_STACKS', json: 'true' },
       { name: 'MAX_OPEN_REQUESTS', text: String(plan.maxOpenRequests) },
+      ...(plan.drainToken === undefined
+        ? []
+        : [{ name: 'DRAIN_TOKEN', text: seal(plan.drainToken) }]),
       ...(plan.consolePage === undefined
         ? []
         : [{ name: 'CONSOLE_PAGE', text: new RawText('embed "console.html"') }]),

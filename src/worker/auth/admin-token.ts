@@ -1,5 +1,4 @@
-import { equalBytes, utf8 } from '../../protocol/bytes.ts'
-import { sha256, sha256Hex } from '../../protocol/digest.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Statement } from '../storage/database.ts'
@@ -9,6 +8,7 @@ import { findSession, sessionEnded, type AdminGate } from './admin-session.ts'
 import { randomSigns, signPattern, type Random } from './api-key.ts'
 import { readBearer } from './bearer.ts'
 import { isExpired } from './api-key.ts'
+import { isSecret } from './secret.ts'
 
 /**
  * Tokens of operators: the boot token of the configuration, which has every permission, and named ones with a scope,
@@ -64,8 +64,8 @@ export function newAdminToken(random: Random): { readonly id: string; readonly t
 }
 
 /**
- * Accepts only an admin token with this scope, or a session that was begun with one. The boot token is compared by digest, so
- * that the duration reveals neither its length nor a prefix; it needs no storage.
+ * Accepts only an admin token with this scope, or a session that was begun with one. The boot token
+ * needs no storage.
  * @throws ApiError `unauthorized`, `session_ended`, `cross_site_request`, or `insufficient_scope`
  * @throws StorageUnavailable when a named token or a session cannot be looked up
  */
@@ -94,7 +94,7 @@ async function findAdministrator(request: Request, gate: AdminGate): Promise<Adm
  */
 export async function requireToken(request: Request, gate: AdminGate): Promise<Administrator> {
   const given = readBearer(request) ?? ''
-  if (await isBootToken(given, gate.adminToken)) return BOOT
+  if (await isSecret(given, gate.adminToken)) return BOOT
   const [, id] = FORM.exec(given) ?? []
   const isGiven = sql`token_hash = ${await sha256Hex(given)}`
   const known = id === undefined ? undefined : await findToken(id, isGiven, gate)
@@ -110,11 +110,6 @@ async function bySession(request: Request, gate: AdminGate): Promise<Administrat
   const known = await findToken(tokenId, raw('1 = 1'), gate)
   if (known === undefined) throw sessionEnded()
   return { ...known, sessionEndsAt }
-}
-
-async function isBootToken(given: string, adminToken: string): Promise<boolean> {
-  const [left, right] = await Promise.all([sha256(utf8(given)), sha256(utf8(adminToken))])
-  return adminToken !== '' && equalBytes(left, right)
 }
 
 /** A named token in force that meets a condition. */

@@ -76,7 +76,7 @@ class StreamReply {
   constructor(admitted: AdmittedChat) {
     const { context, clientSignal } = admitted
     this.#admitted = admitted
-    this.#budget = new Budget(context.now, context.after)
+    this.#budget = new Budget(context.now, context.after, context.shutdown)
     const { keep_alive_ms } = context.config.service.timeouts
     const recorder = admitted.once?.recorder()
     const { promise, resolve } = Promise.withResolvers<void>()

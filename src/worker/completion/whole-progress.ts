@@ -47,7 +47,7 @@ export class WholeProgress {
   lostWork(error: unknown, hurried: boolean): LostWork | undefined {
     if (this.#asked === undefined || !(error instanceof ApiError)) return undefined
     const { come } = this.room
-    const ownTime = hurried ? 0 : undefined
+    const ownTime = hurried && this.budget.expired ? 0 : undefined
     const bytes = error === this.budget.signal.reason ? ownTime : come
     return bytes === undefined ? undefined : { attempt: this.#asked, bytes }
   }

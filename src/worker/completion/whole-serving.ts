@@ -82,7 +82,7 @@ export async function serveWhole<T extends ProviderProof>(
   door: WholeDoor<T>,
 ): Promise<Response> {
   const { context, admission, outOfTime = chatOutOfTime } = request
-  const budget = new Budget(context.now, context.after)
+  const budget = new Budget(context.now, context.after, context.shutdown)
   budget.limit(request.timeoutMs, outOfTime)
   let progress: WholeProgress | undefined
   try {

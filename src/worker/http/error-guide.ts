@@ -211,7 +211,8 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: 'Try again, or list another model in `failover`.',
   },
   service_unavailable: {
-    means: 'The enclave or the storage cannot be reached, or the router is full.',
+    means:
+      'The enclave or the storage cannot be reached, or the router is full or is being stopped.',
     remedy: retryLater,
   },
   sealed: {

@@ -100,6 +100,17 @@ export function noContent(): Response {
   return new Response(null, { status: 204, headers: SECURITY_HEADERS })
 }
 
+/** An answer without content that ends once something is done. */
+export function answerUntil(done: () => Promise<void>): Response {
+  const body = new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      await done()
+      controller.close()
+    },
+  })
+  return new Response(body, { headers: UNCACHED })
+}
+
 /** The error of `GET /attestation` without evidence, which has its own format. */
 export function attestationUnavailable(): Response {
   return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)

@@ -1,5 +1,6 @@
 import { OwnSignal } from '../calls/own-signal.ts'
 import { startDeadline, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import type { Shutdown } from '../limits/shutdown.ts'
 
 /** The wall-clock budget of one request, shared by all its attempts. */
 export class Budget {
@@ -10,10 +11,13 @@ export class Budget {
   #timer: DeadlineTimer | undefined
   #endsAt = Number.POSITIVE_INFINITY
   #expired = false
+  readonly #forgetShutdown: (() => void) | undefined
 
-  constructor(now: () => number, after?: After) {
+  /** @param shutdown aborts it when its process is about to be killed */
+  constructor(now: () => number, after?: After, shutdown?: Pick<Shutdown, 'onEnd'>) {
     this.#now = now
     this.#after = after
+    this.#forgetShutdown = shutdown?.onEnd((reason) => this.abort(reason))
   }
 
   /** Whether the time ran out, rather than the budget being aborted for another reason. */
@@ -46,6 +50,7 @@ export class Budget {
   /** Ends the budget: the request has finished. */
   end(): void {
     this.#timer?.stop()
+    this.#forgetShutdown?.()
   }
 }
 

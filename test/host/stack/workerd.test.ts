@@ -23,6 +23,7 @@ export class StoreObject extends DurableObject {
   }
 }
 export class PostgresPool extends DurableObject {}
+export const drain = { fetch: (request, env) => new Response(env.DRAIN_TOKEN) }
 export default {
   async fetch(request, env) {
     const { pathname, searchParams } = new URL(request.url)
@@ -130,6 +131,17 @@ describe('workerd under the generated configuration', () => {
     const again = await start({ port: ports.http, tlsPort: ports.https })
     expect(again).toEqual(ports)
     expect(Number((await get(again, '/count')).text)).toBe(before + 1)
+  })
+
+  test('has a socket of its own for drains, of which those of clients know nothing', async () => {
+    const [drainToken, logFile] = ['a-token-of-the-test', join(directory, 'worker.log')]
+    const config = await compileWorkerdConfig(plan({ drainToken }))
+    const worker = await startWorker(config, { logFile, drainToken })
+    started.push(worker)
+    const { http, https, drain = Number.NaN } = worker.ready
+    expect(await get({ http: drain, https }, '/storage')).toEqual({ status: 200, text: drainToken })
+    expect(await get({ http, https }, '/storage')).toEqual({ status: 200, text: 'durable-object' })
+    expect(await start()).toEqual({ http: expect.any(Number), https: expect.any(Number) })
   })
 
   test('reaches no address itself where the daemon carries its calls', async () => {

@@ -16,12 +16,15 @@ interface Ending {
   /** Bytes that have come of the answer. */
   readonly come?: number
   readonly isOutOfTime?: boolean
+  /** Whether the router is stopped meanwhile. */
+  readonly isStopped?: boolean
   readonly hurried?: boolean
   readonly isAnswered?: boolean
 }
 
 /** What is to be paid of a request whose only attempt ended so. */
-async function paidOf({ error, come, isOutOfTime = false, hurried = false, isAnswered }: Ending) {
+async function paidOf({ error, come, hurried = false, ...ending }: Ending) {
+  const { isOutOfTime = false, isStopped = false, isAnswered } = ending
   let clock = 0
   let passed: () => void = () => {}
   const after = (_ms: number, call: () => void) => {
@@ -37,6 +40,7 @@ async function paidOf({ error, come, isOutOfTime = false, hurried = false, isAns
       clock = 1_000
       passed()
     }
+    if (isStopped) budget.abort(error)
     if (isAnswered !== true) throw error
   }
   await progress.during(ATTEMPT, ask).catch(() => {})
@@ -44,6 +48,7 @@ async function paidOf({ error, come, isOutOfTime = false, hurried = false, isAns
   return progress.lostWork(error, hurried)
 }
 
+const STOPPED = { error: new ApiError('service_unavailable', 'stopped'), isStopped: true }
 const late = { error: OUT_OF_TIME, isOutOfTime: true }
 
 describe('a request that ends without an answer pays for', () => {
@@ -64,6 +69,7 @@ describe('a request that ends without an answer pays for', () => {
     ['that the daemon was lost', { error: new LinkUnavailable('lost'), come: 5 }],
     ['that was refused before a provider was asked', { error: LIMIT, hurried: true }],
     ['when the time of the service was over', late],
+    ['when the router was stopped within its own time', { ...STOPPED, hurried: true }],
     ['that is withheld once it was ready', { error: LIMIT, come: 5, isAnswered: true }],
   ] as const)('nothing %s', async (_, ending) => {
     expect(await paidOf(ending)).toBeUndefined()
