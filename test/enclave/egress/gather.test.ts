@@ -6,6 +6,7 @@ import {
 } from '../../../src/enclave/egress/event-memory.ts'
 import { gather, type GatherLimits } from '../../../src/enclave/egress/gather.ts'
 import { FakeAnswer } from './fake-answer.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 const LIMITS: GatherLimits = { bytes: 8, ms: 50 }
 
@@ -38,13 +39,14 @@ describe('an answer that is gathered', () => {
   afterEach(() => void vi.useRealTimers())
 
   it('is told whole, once, when it has ended', () => {
+    const timers = ownTimers()
     const { told, give, finish } = gathered(LIMITS)
     give('ab', 'cdef', 'gh')
     expect(told).toEqual([])
     finish()
     vi.advanceTimersByTime(1_000)
     expect(told).toEqual(['whole abcdefgh'])
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
   })
 
   it('is told broken where it was closed before its end', () => {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 const HOST = { now: () => 0, keepAlive: () => {} }
 const timeoutError = () => new Error('no answer in time')
@@ -115,6 +116,7 @@ describe('batched calls', () => {
 
   it('are not made to wait behind a batch whose leader was lost before it was sent', async () => {
     vi.useFakeTimers()
+    const timers = ownTimers()
     const clock = { now: 0 }
     const calls: (readonly number[])[] = []
     const host = { now: () => clock.now, keepAlive: () => {} }
@@ -122,7 +124,7 @@ describe('batched calls', () => {
     const ask = createBatcher(host, rules)
     void ask(1)
     await microtasks()
-    expect(vi.getTimerCount()).toBe(1)
+    expect(timers.left()).toBe(1)
     vi.clearAllTimers()
     vi.useRealTimers()
     clock.now += 100
@@ -151,12 +153,13 @@ describe('batched calls', () => {
     const rules = { run: doubling(calls), maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
     const ask = createBatcher(host, rules)
     vi.useFakeTimers()
+    const timers = ownTimers()
     expect(await Promise.all([ask(1), ask(2)])).toEqual([2, 4])
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
     alone = false
     const later = ask(3)
     await microtasks()
-    expect(vi.getTimerCount()).toBe(1)
+    expect(timers.left()).toBe(1)
     vi.useRealTimers()
     expect(calls).toEqual([[1, 2]])
     void later
@@ -164,16 +167,17 @@ describe('batched calls', () => {
 
   it('have a timer for each that joined, which is stopped by the answer', async () => {
     vi.useFakeTimers()
+    const timers = ownTimers()
     const answers = Promise.withResolvers<readonly number[]>()
     const run = () => answers.promise
     const rules = { run, maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
     const ask = createBatcher<number, number>(HOST, rules)
     const asked = Promise.all([1, 2, 3].map((item) => ask(item)))
     await vi.advanceTimersByTimeAsync(10)
-    expect(vi.getTimerCount()).toBe(2)
+    expect(timers.left()).toBe(2)
     answers.resolve([1, 2, 3])
     expect(await asked).toEqual([1, 2, 3])
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
     vi.useRealTimers()
   })
 

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
 import { createMomentBatcher } from '../../../src/worker/batching/moment-batcher.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 const HOST = { now: () => 0, keepAlive: () => {} }
 const RULES = { maxItems: 10, joinTimeoutMs: 1_000, timeoutError: () => new Error('late') }
@@ -99,11 +100,12 @@ describe('work done together', () => {
     })
     const together = createCoalescer({ ...HOST, openRequests: () => 1 }, RULES)
     vi.useFakeTimers()
+    const timers = ownTimers()
     const works = [1, 2, 3].map((ask) =>
       together('a', async () => void (await store(await sign(ask)))),
     )
     await Promise.all(works)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
     vi.useRealTimers()
     expect(calls).toEqual([[1, 2, 3]])
   })

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { oneTimer } from '../../../src/worker/batching/one-timer.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 let begunAt: number
 let events: string[]
@@ -9,11 +10,7 @@ beforeEach(() => {
   begunAt = performance.now()
   events = []
 })
-afterEach(() => {
-  // Before the timers, because the spy is on a fake one.
-  vi.restoreAllMocks()
-  vi.useRealTimers()
-})
+afterEach(() => void vi.useRealTimers())
 
 const note = (name: string) => () => void events.push(`${name} ${performance.now() - begunAt}`)
 
@@ -29,15 +26,15 @@ describe('the one timer of a request', () => {
   })
 
   it('keeps one timer of the platform, also while times are set and stopped', async () => {
+    const timers = ownTimers()
     const after = oneTimer(Date.now)
-    const set = vi.spyOn(globalThis, 'setTimeout')
     for (let count = 0; count < 10; count++) after(1_000, note('stopped')).stop()
     after(600_000, note('budget'))
     after(5_000, note('connect'))
-    expect([set.mock.calls.length, vi.getTimerCount()]).toEqual([1, 1])
+    expect([timers.set(), timers.left()]).toEqual([1, 1])
     await vi.advanceTimersByTimeAsync(600_000)
     expect(events).toEqual(['connect 5000', 'budget 600000'])
-    expect([set.mock.calls.length, vi.getTimerCount()]).toEqual([3, 0])
+    expect([timers.set(), timers.left()]).toEqual([3, 0])
   })
 
   it('counts a time from the moment it is set, whether or not the timer runs', async () => {
@@ -52,8 +49,8 @@ describe('the one timer of a request', () => {
   })
 
   it('sets no timer for a time that begins later and passes after the one that runs has fired', async () => {
+    const timers = ownTimers()
     const after = oneTimer(Date.now)
-    const set = vi.spyOn(globalThis, 'setTimeout')
     after(1_000, note('stopped')).stop()
     await vi.advanceTimersByTimeAsync(10)
     after(60_000, note('budget'))
@@ -61,7 +58,7 @@ describe('the one timer of a request', () => {
     const connect = after(5_000, note('connect'))
     await vi.advanceTimersByTimeAsync(10)
     after(1_000, note('same length'))
-    expect(set).toHaveBeenCalledTimes(1)
+    expect(timers.set()).toBe(1)
     await vi.advanceTimersByTimeAsync(3_000)
     expect(events).toEqual(['same length 1030'])
     connect.stop()
@@ -159,6 +156,7 @@ describe('the one timer of a request', () => {
   })
 
   it('leaves no timer of an earlier moment running once its times are stopped', async () => {
+    const timers = ownTimers()
     const after = oneTimer(Date.now)
     for (let count = 0; count < 10; count++) {
       const limit = after(600_000, note('stopped'))
@@ -168,6 +166,6 @@ describe('the one timer of a request', () => {
       next.stop()
       await vi.advanceTimersByTimeAsync(10)
     }
-    expect(vi.getTimerCount()).toBe(1)
+    expect(timers.left()).toBe(1)
   })
 })

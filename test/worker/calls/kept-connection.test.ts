@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { KeptConnection } from '../../../src/worker/calls/kept-connection.ts'
 import { FakeSocket, settled } from './fake-socket.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 const URL = 'https://enclave/v1/messages'
 const CALL = { head: { path: '/v1/sign', headers: {} }, body: new Uint8Array(0) }
@@ -118,6 +119,7 @@ describe('the connection that is kept', () => {
 
   it('is given up when it is not open after three seconds, and tried again', async () => {
     vi.useFakeTimers({ now: 0 })
+    const timers = ownTimers()
     const { connections, peer, upgrade, asked, kept } = set(Date.now)
     peer.answer = ({ signal }) =>
       new Promise((_resolve, reject) => {
@@ -131,6 +133,6 @@ describe('the connection that is kept', () => {
     peer.answer = upgrade
     connections.forCall(CALL)
     await settled()
-    expect([connections.forCall(CALL)?.state, vi.getTimerCount()]).toEqual(['open', 0])
+    expect([connections.forCall(CALL)?.state, timers.left()]).toEqual(['open', 0])
   })
 })

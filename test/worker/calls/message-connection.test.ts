@@ -9,6 +9,7 @@ import {
 import { MessageConnection, type Reply } from '../../../src/worker/calls/message-connection.ts'
 import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { FakeSocket, settled } from './fake-socket.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 const HEAD = { path: '/v1/sign', headers: {} }
 const callOf = (text = '') => ({ head: HEAD, body: new TextEncoder().encode(text) })
@@ -224,6 +225,7 @@ describe('a connection for messages', () => {
   describe('whose request is lost', () => {
     it('fails within a second what was not sent, although no other call comes, and never sends it', async () => {
       vi.useFakeTimers({ now: 0 })
+      const timers = ownTimers()
       const { connection, socket, open, call, ended, kept } = set(Date.now)
       await open()
       const calls = [call('a'), call('b')]
@@ -239,18 +241,19 @@ describe('a connection for messages', () => {
       expect([connection.takes(callOf()), ended]).toEqual([true, []])
       pass(1_000)
       await Promise.all(kept)
-      expect(vi.getTimerCount()).toBe(0)
+      expect(timers.left()).toBe(0)
     })
 
     it('fails after ten seconds more what was sent, and ends', async () => {
       vi.useFakeTimers({ now: 0 })
+      const timers = ownTimers()
       const { connection, socket, open, call, ended } = set(Date.now)
       await open()
       const sent = call('sent')
       await settled()
       const unsent = call('unsent')
       pass(12_000)
-      expect([connection.state, ended, vi.getTimerCount()]).toEqual(['ended', [1], 0])
+      expect([connection.state, ended, timers.left()]).toEqual(['ended', [1], 0])
       await expect(sent).rejects.toMatchObject(PERHAPS_SENT)
       await expect(unsent).rejects.toMatchObject(NEVER_SENT)
       expect(kindsOf(socket)).toEqual([[MESSAGE_KINDS.call, 1]])

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Watch } from '../../../src/worker/calls/watch.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: 0 }))
 afterEach(() => void vi.useRealTimers())
@@ -18,6 +19,7 @@ function set() {
 
 describe('a watch', () => {
   it('looks from time to time while there is anything to look after, and keeps its request alive until then', async () => {
+    const timers = ownTimers()
     const { kept, looked, state, watch } = set()
     watch.begin()
     await vi.advanceTimersByTimeAsync(250)
@@ -26,7 +28,7 @@ describe('a watch', () => {
     await vi.advanceTimersByTimeAsync(1_000)
     expect(looked).toEqual([100, 200, 300])
     await kept[0]
-    expect([kept.length, vi.getTimerCount()]).toEqual([1, 0])
+    expect([kept.length, timers.left()]).toEqual([1, 0])
   })
 
   it('is kept by one request at a time, and by the next one that begins after it is over', async () => {

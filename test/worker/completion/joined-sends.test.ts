@@ -3,6 +3,7 @@ import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { after } from '../../../src/worker/batching/deadline-timer.ts'
 import { JoinedSends } from '../../../src/worker/completion/joined-sends.ts'
 import { JoinWindow } from '../../../src/worker/stream/join-window.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -71,14 +72,15 @@ test('nothing waits for longer than a quarter of a second', async () => {
 })
 
 test('once what waited has been sent, no timer is left to fire for nothing', async () => {
+  const timers = ownTimers()
   const { sends, sent } = opened(20)
   await sends.send(utf8('a'))
   await sends.send(utf8('b'))
-  expect(vi.getTimerCount()).toBe(1)
+  expect(timers.left()).toBe(1)
   await pass(20)
   await sends.send(utf8('c'))
   expect(sent).toEqual(['a', 'bc'])
-  expect(vi.getTimerCount()).toBe(0)
+  expect(timers.left()).toBe(0)
 })
 
 test('what must not wait is sent with all that waits, in order', async () => {

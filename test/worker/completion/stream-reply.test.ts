@@ -20,6 +20,7 @@ import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 import { carriedCall } from '../../support/carried-call.ts'
 import { addCustomer, askOf } from '../../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 const OPENING =
   'data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"one"}}]}\n\n'
@@ -215,10 +216,11 @@ describe.each([
   ['that the daemon writes', true],
 ] as const)('a stream %s', (_, written) => {
   test('is delivered and billed', async () => {
+    const timers = ownTimers()
     const { answer, ledger } = await streamed({ written })
     expect(await textOf(answer)).toMatch(/"content":"one".*"finish_reason":"stop"/s)
     expect(await ledger()).toEqual(BILLED)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
   })
 
   test('ends with an error event after an unexpected error, and what was produced is billed', async () => {
@@ -269,12 +271,13 @@ describe.each([
   )
 
   test('that has failed leaves no timer behind, although its daemon is found dead later', async () => {
+    const timers = ownTimers()
     const dead = new LinkUnavailable('the enclave daemon cannot be reached')
     const daemonAlive = new Promise((_resolve, reject) => setTimeout(() => reject(dead), 5_000))
     const { answer } = await streamed({ written, daemonAlive, attempts: [] })
     expect(await textOf(answer)).toMatch(/^refused: routes_unavailable /)
     await vi.advanceTimersByTimeAsync(5_000)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
   })
 })
 

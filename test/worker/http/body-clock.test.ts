@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { oneTimer } from '../../../src/worker/batching/one-timer.ts'
 import { after as ownTimer, type After } from '../../../src/worker/batching/deadline-timer.ts'
 import { BodyClock, type BodyTimes } from '../../../src/worker/http/body-clock.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 /** The time limit of request bodies, with a clock that the test holds. */
 
@@ -101,7 +102,8 @@ describe.each(TIMERS)('a body that is timed with %s', (_, timer) => {
 })
 
 test('a read that fails rejects with its error, and leaves no timer', async () => {
+  const timers = ownTimers()
   const clock = new BodyClock(Date.now)
   await expect(clock.within(Promise.reject(new Error('gone')), 0)).rejects.toThrow('gone')
-  expect(vi.getTimerCount()).toBe(0)
+  expect(timers.left()).toBe(0)
 })

@@ -3,6 +3,7 @@ import type { SignResponse } from '../../../src/protocol/link.ts'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LINK_FAILURES, LinkUnavailable, type LinkFailure } from '../../../src/worker/link/link.ts'
 import { WHOLE_RECORD } from '../../support/whole-order.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 const STATE = {
   thread: '5f0c3a52-7a3e-4d55-8d1b-0f4f1a3b9a11',
@@ -282,6 +283,7 @@ describe('the link', () => {
 
   it('keeps the time of a call until its answer is read, and no longer', async () => {
     vi.useFakeTimers()
+    const timers = ownTimers()
     const aborted: boolean[] = []
     const link = new HttpLink(
       {
@@ -294,7 +296,7 @@ describe('the link', () => {
     )
     await link.freshState()
     expect(await link.evidence('00')).toEqual(new TextEncoder().encode(JSON.stringify(STATE)))
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
     vi.useRealTimers()
     expect(aborted).toEqual([])
   })

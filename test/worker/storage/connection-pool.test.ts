@@ -6,6 +6,7 @@ import {
   type PoolUser,
 } from '../../../src/worker/storage/connection-pool.ts'
 import { withDeadline } from '../../../src/worker/storage/operation-deadline.ts'
+import { ownTimers } from '../../support/own-timers.ts'
 
 interface TestConnection extends PooledConnection {
   readonly name: number
@@ -103,6 +104,7 @@ describe('a pool of connections', () => {
   })
 
   it('closes connections that were not used for five minutes, and keeps those that were', async () => {
+    const timers = ownTimers()
     const connections = create(3)
     const busy = () => {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -122,11 +124,12 @@ describe('a pool of connections', () => {
     expect(await name()).toBe(3)
     await vi.advanceTimersByTimeAsync(600_000)
     expect(discarded).toEqual([1, 2, 3])
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
     expect(await name()).toBe(4)
   })
 
   it('closes a connection that was given to work which gave up in that very moment, once it was idle for five minutes', async () => {
+    const timers = ownTimers()
     const { use, pool } = create(1)
     const done = Promise.withResolvers<void>()
     const served = use(writer('a'), () => done.promise)
@@ -141,7 +144,7 @@ describe('a pool of connections', () => {
     expect(await waited).toEqual([{ status: 'rejected', reason: new Error('too late') }])
     await vi.advanceTimersByTimeAsync(600_000)
     expect(discarded).toEqual([1])
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers.left()).toBe(0)
     expect(await use(writer('c'), async ({ name }) => name)).toBe(2)
   })
 
