@@ -39,10 +39,14 @@ export async function outputOf(words: readonly string[], options?: RunOptions): 
 
 async function runNow(words: readonly string[], { cwd, env }: RunOptions): Promise<Run> {
   const printed = { out: '', err: '' }
-  const into = (stream: 'out' | 'err') => (text: unknown) => {
-    printed[stream] += String(text)
-    return true
-  }
+  const into =
+    (stream: 'out' | 'err') =>
+    (text: unknown, ...rest: unknown[]) => {
+      printed[stream] += String(text)
+      const written = rest.at(-1)
+      if (typeof written === 'function') written()
+      return true
+    }
   const lineInto =
     (stream: 'out' | 'err') =>
     (...values: unknown[]) =>

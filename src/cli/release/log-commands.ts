@@ -17,7 +17,7 @@ import type { Witness } from './log/witness-client.ts'
 import { serveWitness } from './log/witness-server.ts'
 import { LogWitness } from './log/witness.ts'
 import { ReleaseError } from './release-error.ts'
-import { print, wholeNumber } from './terminal.ts'
+import { print, printed, wholeNumber } from './terminal.ts'
 
 /** `release log …`: the public record of releases. */
 export function addLogCommands(program: Command): void {
@@ -142,18 +142,19 @@ function addAudit(log: Command): void {
       const known = await readTreeHead(options.state)
       const audit = await auditLog(logReader(prefix), await auditedLog(options), known)
       const { size, root } = audit.checkpoint
-      await writeDocument(options.state, `${JSON.stringify({ size, root: toBase64(root) })}\n`)
       const entries = audit.entries.map(async ({ index, bytes }) => ({
         index,
         bytes: bytes.length,
         sha256: await sha256Hex(bytes),
       }))
-      print({
+      await printed({
         size,
         root: toHex(root),
         ...(audit.witnesses && { witnesses: audit.witnesses }),
         new_entries: await Promise.all(entries),
       })
+      // Only now: what is stored is new to no later audit.
+      await writeDocument(options.state, `${JSON.stringify({ size, root: toBase64(root) })}\n`)
     })
 }
 

@@ -14,5 +14,23 @@ export function measurement(text: string, before: readonly string[]): string[] {
 
 /** Prints a result as JSON. */
 export function print(value: unknown): void {
-  console.log(JSON.stringify(value, null, 2))
+  console.log(asText(value))
+}
+
+/**
+ * Prints a result as JSON, and waits until it is written.
+ * @throws Error when it cannot be written, as where the disk is full or nobody reads on
+ */
+export async function printed(value: unknown): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  process.stdout.once('error', reject)
+  process.stdout.write(`${asText(value)}\n`, (error) => {
+    if (!error) resolve()
+  })
+  await promise
+  process.stdout.off('error', reject)
+}
+
+function asText(value: unknown): string {
+  return JSON.stringify(value, null, 2)
 }

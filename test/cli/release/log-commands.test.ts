@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process'
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -9,8 +11,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { lockLog } from '../../../src/cli/release/log/log-lock.ts'
+import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
 import { run } from '../../support/run-program.ts'
 
 let folder: string
@@ -94,6 +98,24 @@ describe('a log of releases', () => {
     rmSync(at('seen.json'))
     expect(await audit(at('log'))).toMatchObject({ code: 0 })
     expect(readdirSync(folder).filter((name) => name.startsWith('seen'))).toEqual(['seen.json'])
+  })
+
+  test('counts as seen only once that is printed, so that no later audit leaves out what nobody was told', async () => {
+    await append()
+    const main = join(PROJECT_DIR, 'src/cli/main.ts')
+    const words = ['release', 'log', 'audit', at('log'), '--log-key', verifierKey]
+    // Where nothing can be written any more.
+    const script = 'exec "$@" > /dev/full'
+    const command = [process.execPath, main, ...words, '--state', at('seen.json')]
+    const audited = promisify(execFile)('/bin/sh', ['-c', script, 'sh', ...command])
+    await expect(audited).rejects.toMatchObject({
+      code: 1,
+      stderr: 'ENOSPC: no space left on device, write\n',
+    })
+    expect(existsSync(at('seen.json'))).toBe(false)
+    const again = await audit(at('log'))
+    expect(JSON.parse(again.out)).toMatchObject({ size: 1, new_entries: [{ index: 0 }] })
+    expect(existsSync(at('seen.json'))).toBe(true)
   })
 
   test('is audited under the policy of its clients, where that is given', async () => {
