@@ -3,6 +3,7 @@ import type { BatchDeps } from './batching/batcher.ts'
 import { Readiness } from './batching/readiness.ts'
 import type { Context } from './context.ts'
 import type { Env } from './env.ts'
+import { ApiError } from './http/errors.ts'
 import type { Log } from './http/log.ts'
 import type { Link } from './link/link.ts'
 import { pause } from './routing/budget.ts'
@@ -17,6 +18,11 @@ export type StorageParts = Pick<
   Context,
   'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads'
 >
+
+const notReady = () =>
+  new ApiError('service_unavailable', 'The storage or the enclave does not answer in time.', {
+    retryAfter: 2,
+  })
 
 interface StoragePartsDeps extends RuntimeDeps, BatchDeps {
   readonly link: Link
@@ -41,7 +47,7 @@ export function openStorageParts(env: Env, deps: StoragePartsDeps): StorageParts
   }
   return {
     storage,
-    readiness: new Readiness({ now, pause, check }),
+    readiness: new Readiness({ now, pause, check, timeoutError: notReady }),
     keyring: createKeyring(storage, { random: randomBytes, now }),
     signingKeys,
     receiptHeads: new ReceiptHeads(storage, now),

@@ -1,8 +1,16 @@
+import { after } from './deadline-timer.ts'
+
 /** Maximum age of a cached result, ms. */
 const MAX_AGE_MS = 250
 
-/** After this time a check that has not ended counts as lost, ms. */
-const CHECK_TIMEOUT_MS = 10_000
+/**
+ * How long a caller waits at most, ms. The supervisor's probe waits for four seconds (src/host/serve/probes.ts), and without an
+ * answer would in the end kill a worker whose storage stands still, with all of its requests.
+ */
+const ANSWER_WITHIN_MS = 3_000
+
+/** After this time a check that has not ended counts as lost, ms: one who has waited for it has as long for a check of its own. */
+const CHECK_TIMEOUT_MS = ANSWER_WITHIN_MS / 2
 
 /** How often a request polls whether another request's check has ended, ms. */
 const POLL_INTERVAL_MS = 25
@@ -13,6 +21,8 @@ export interface ReadinessDeps {
   readonly pause: (ms: number) => Promise<void>
   /** Throws when the router is not ready to serve. */
   readonly check: () => Promise<void>
+  /** Thrown when the check does not end in time. */
+  readonly timeoutError: () => Error
 }
 
 /** Whether the router is ready. One check serves all callers that ask at about the same time. */
@@ -25,28 +35,34 @@ export class Readiness {
     this.#deps = deps
   }
 
-  /** @throws what the check throws */
+  /** @throws what the check throws, or `timeoutError()` when there is no answer within three seconds */
   async confirm(): Promise<void> {
-    const { now, pause } = this.#deps
+    const { now, pause, timeoutError } = this.#deps
+    let leftMs = ANSWER_WITHIN_MS
     while (!within(now() - (this.#known?.at ?? Number.NEGATIVE_INFINITY), MAX_AGE_MS)) {
       const checking = now() - (this.#checkingSince ?? Number.NEGATIVE_INFINITY)
       // A request must not wait for work that belongs to another one.
-      if (within(checking, CHECK_TIMEOUT_MS)) await pause(POLL_INTERVAL_MS)
-      else return this.#check()
+      if (!within(checking, CHECK_TIMEOUT_MS)) return this.#check(leftMs)
+      if (leftMs <= 0) throw timeoutError()
+      await pause(POLL_INTERVAL_MS)
+      leftMs -= POLL_INTERVAL_MS
     }
     if (this.#known?.failure !== undefined) throw this.#known.failure
   }
 
-  async #check(): Promise<void> {
-    const { now, check } = this.#deps
+  async #check(leftMs: number): Promise<void> {
+    const { now, check, timeoutError } = this.#deps
     this.#checkingSince = now()
+    const { promise: timeIsUp, reject } = Promise.withResolvers<never>()
+    const timer = after(leftMs, () => reject(timeoutError()))
     try {
-      await check()
+      await Promise.race([check(), timeIsUp])
       this.#known = { at: now(), failure: undefined }
     } catch (failure) {
       this.#known = { at: now(), failure }
       throw failure
     } finally {
+      timer.stop()
       this.#checkingSince = undefined
     }
   }

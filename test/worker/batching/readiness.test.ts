@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Readiness } from '../../../src/worker/batching/readiness.ts'
 
 function opened() {
@@ -15,6 +15,7 @@ function opened() {
       await gate.open
       if (state.failure) throw state.failure
     },
+    timeoutError: () => new Error('no answer in time'),
   })
   return { state, gate, readiness }
 }
@@ -63,5 +64,43 @@ describe('readiness', () => {
     gate.open = Promise.resolve()
     await readiness.confirm()
     expect(state.checks).toBe(2)
+  })
+})
+
+describe('readiness of a router whose storage stands still', () => {
+  beforeEach(() => void vi.useFakeTimers({ now: 0 }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** Asks at these times, and answers with when each was told what. */
+  async function toldAt(...times: readonly number[]): Promise<string[]> {
+    const readiness = new Readiness({
+      now: Date.now,
+      pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      check: () =>
+        new Promise((_resolve, reject) => setTimeout(() => reject(new Error('late')), 10_000)),
+      timeoutError: () => new Error('no answer in time'),
+    })
+    const told = times.map(async (at) => {
+      await new Promise((resolve) => setTimeout(resolve, at))
+      const answer = await readiness.confirm().then(
+        () => 'ready',
+        (error: Error) => error.message,
+      )
+      return `${answer} ${Date.now() - at}`
+    })
+    await vi.advanceTimersByTimeAsync(60_000)
+    return Promise.all(told)
+  }
+
+  it('is denied after three seconds, before those who ask give up', async () => {
+    expect(await toldAt(0, 20_000)).toEqual(['no answer in time 3000', 'no answer in time 3000'])
+  })
+
+  it('is denied within as long to all that ask meanwhile', async () => {
+    const told = await toldAt(0, 10, 500, 1_400, 2_000, 2_990)
+    for (const text of told) {
+      expect(text).toMatch(/^no answer in time \d+$/)
+      expect(Number(/\d+$/.exec(text)?.[0])).toBeLessThanOrEqual(3_050)
+    }
   })
 })
