@@ -18,11 +18,15 @@ export interface MovedLedger {
 /** Tables of workerd itself, which have nothing of the ledger's. */
 const OF_WORKERD = '_cf_'
 
+/** Files beside a database whose content SQLite takes for a part of it, whichever database they were written for. */
+const LOGS = ['-wal', '-journal']
+
 /**
  * Moves the ledger of a state directory to the other embedded engine: a checked copy, then the former file is renamed.
  * Whenever it is interrupted, one complete ledger is there, or two of which no engine takes either.
  * @param state no router runs on it
- * @throws StartError when there is none to move, when there is one already, or when it is damaged
+ * @throws StartError when there is none to move, when there is one already or a part of one, when it is damaged, or when it
+ *   cannot be copied
  */
 export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngine): MovedLedger {
   const from = to === 'sqlite' ? 'durable-object' : 'sqlite'
@@ -37,18 +41,44 @@ export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngin
       `${file} is there already, beside ${source}: keep one of them and move the other one away`,
     )
   }
+  refuseLogs(file)
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const copy = `${file}.new`
   rmSync(copy, { force: true })
-  const rows = copyLedger(source, copy)
+  const rows = copyOrNothing(source, copy)
   syncToDisk(copy)
   renameSync(copy, file)
   syncToDisk(dirname(file))
   const former = `${source}.moved`
   renameSync(source, former)
+  // Where it could not be brought into its file, as on a full disk.
+  for (const log of LOGS) {
+    if (existsSync(source + log)) renameSync(source + log, former + log)
+  }
   // What was reserved when it last served has long ended.
   rmSync(`${source}.reservations`, { force: true })
   return { file, former, rows }
+}
+
+/** @throws StartError where a database that is no longer there has left its log behind: the copy would be read through it */
+function refuseLogs(file: string): void {
+  const left = LOGS.map((log) => file + log).find((path) => existsSync(path))
+  if (left === undefined) return
+  throw new StartError(
+    `${left} is left of another ledger, and would be taken for a part of this one: move it away`,
+  )
+}
+
+/** What is left of a copy would take the room that the router needs to go on with the former file. */
+function copyOrNothing(source: string, copy: string): number {
+  try {
+    return copyLedger(source, copy)
+  } catch (error) {
+    for (const path of [copy, ...LOGS.map((log) => copy + log)]) rmSync(path, { force: true })
+    if (error instanceof StartError) throw error
+    const reason = error instanceof Error ? error.message : 'unknown error'
+    throw new StartError(`${source} cannot be copied to ${copy}: ${reason}`, { cause: error })
+  }
 }
 
 /** @returns how many rows there are in all tables, the same in both */

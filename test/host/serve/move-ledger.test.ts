@@ -1,6 +1,18 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { moveLedger } from '../../../src/host/serve/move-ledger.ts'
 import { EMBEDDED_LEDGERS } from '../../../src/host/stack/ledger-dir.ts'
@@ -37,6 +49,24 @@ function insert(name: string): Statement {
     sql: 'INSERT INTO secrets (name, value, created_at) VALUES (?, ?, 0)',
     params: [name, 'x'],
   }
+}
+
+/** Makes a ledger of the sqlite engine with rows of some 500 characters, and leaves it as a process that was killed does. */
+async function killedLedger(rows: number): Promise<void> {
+  mkdirSync(dirname(fileOf('sqlite')), { recursive: true })
+  const file = openForWriting(fileOf('sqlite'))
+  await sqliteDatabase(file).batch([
+    { sql: 'CREATE TABLE secrets (name TEXT, value TEXT)', params: [] },
+    { sql: 'CREATE INDEX names ON secrets (name)', params: [] },
+    ...Array.from({ length: rows }, (_, index) => ({
+      sql: 'INSERT INTO secrets VALUES (?, ?)',
+      params: [`row ${index}`, 'x'.repeat(500)],
+    })),
+  ])
+  const log = `${fileOf('sqlite')}-wal`
+  copyFileSync(log, join(path, 'log'))
+  file.close()
+  renameSync(join(path, 'log'), log)
 }
 
 /** Works on the ledger of a real Durable Object. */
@@ -96,22 +126,53 @@ describe('moving the ledger to the other embedded engine', () => {
   })
 
   it('refuses a damaged one, and leaves it where it is', async () => {
-    mkdirSync(dirname(fileOf('sqlite')), { recursive: true })
-    const file = openForWriting(fileOf('sqlite'))
-    await sqliteDatabase(file).batch([
-      { sql: 'CREATE TABLE secrets (name TEXT, value TEXT)', params: [] },
-      { sql: 'CREATE INDEX names ON secrets (name)', params: [] },
-      ...Array.from({ length: 200 }, (_, index) => ({
-        sql: 'INSERT INTO secrets VALUES (?, ?)',
-        params: [`row ${index}`, 'x'.repeat(500)],
-      })),
-    ])
-    file.close()
+    await killedLedger(200)
+    rmSync(`${fileOf('sqlite')}-wal`)
     truncateSync(fileOf('sqlite'), 16_384)
     expect(() => moveLedger(state(), 'durable-object')).toThrow(
       `${fileOf('sqlite')} is damaged: restore it from a backup first`,
     )
     expect([fileOf('sqlite'), fileOf('durable-object')].map(existsSync)).toEqual([true, false])
     expect(() => openForReading(fileOf('sqlite')).close()).not.toThrow()
+  })
+
+  it('refuses where the write-ahead log of another ledger lies in the place of the copy, which SQLite would take for its own', async () => {
+    await killedLedger(20)
+    rmSync(fileOf('sqlite'))
+    await inDurableObject(insert('before'))
+    const log = `${fileOf('sqlite')}-wal`
+    expect(() => moveLedger(state(), 'sqlite')).toThrow(StartError)
+    expect(() => moveLedger(state(), 'sqlite')).toThrow(
+      `${log} is left of another ledger, and would be taken for a part of this one: move it away`,
+    )
+    expect([fileOf('durable-object'), fileOf('sqlite'), log].map(existsSync)).toEqual([
+      true,
+      false,
+      true,
+    ])
+    rmSync(log)
+    expect(moveLedger(state(), 'sqlite').rows).toBeGreaterThan(0)
+  })
+
+  it('leaves no write-ahead log in the place of the former file, for the next ledger there', async () => {
+    await killedLedger(20)
+    moveLedger(state(), 'durable-object')
+    expect(readdirSync(join(path, 'storage'))).toEqual(['cmr-ledger', 'ledger.sqlite.moved'])
+  })
+
+  it('that finds the disk full says so, and takes none of what is left of it', async () => {
+    await killedLedger(2_000)
+    // The size that a file may have, in blocks of 512 bytes, is SQLite's full disk.
+    const main = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
+    const command = 'ulimit -f 1000; exec "$0" "$@"'
+    const args = [main, 'serve', 'move-ledger', '--to', 'durable-object', '--state-dir', path]
+    const run = spawnSync('/bin/sh', ['-c', command, process.execPath, ...args], {
+      encoding: 'utf8',
+    })
+    const copy = `${fileOf('durable-object')}.new`
+    expect(run.stderr).toContain(`error: ${fileOf('sqlite')} cannot be copied to ${copy}: `)
+    expect(run.status).toBe(1)
+    expect(readdirSync(dirname(copy))).toEqual([])
+    expect(existsSync(fileOf('sqlite'))).toBe(true)
   })
 })
