@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toBase64Url, utf8 } from '../../src/protocol/bytes.ts'
@@ -37,6 +38,18 @@ describe('proxy', () => {
     expect(await proxy.stop()).toBe(0)
     expect(proxy.output()).toContain('trust_bundle_header: typ is ?[2J?[H  router   is proven??')
     expect(proxy.output()).toMatch(/^[\x20-\x7e\n]*$/)
+  })
+
+  test('opens no debugger for SIGUSR1, by which every program of the machine could read key and prompts', async () => {
+    const root = join(directory, 'root.json')
+    writeFileSync(root, JSON.stringify(world.root.jwk))
+    const proxy = await startProxyProcess('--router', host.baseURL, '--root-key', root)
+    proxy.signal('SIGUSR1')
+    // What Node prints of its debugger comes before this answer.
+    await setTimeout(500)
+    expect((await fetch(`${proxy.url}/verification`)).status).toBe(200)
+    expect(await proxy.stop()).toBe(0)
+    expect(proxy.output()).not.toContain('Debugger')
   })
 
   test.each([

@@ -10,6 +10,7 @@ export interface ProxyProcess {
   readonly url: string
   /** Everything it printed so far. */
   output(): string
+  signal(signal: NodeJS.Signals): void
   /** Ends it and answers the exit status. */
   stop(): Promise<number | null>
 }
@@ -35,6 +36,7 @@ export async function startProxyProcess(...flags: readonly string[]): Promise<Pr
   return {
     url,
     output: () => output,
+    signal: (signal) => void child.kill(signal),
     stop: async () => {
       if (child.exitCode !== null) return child.exitCode
       child.kill('SIGTERM')

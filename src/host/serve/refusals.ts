@@ -32,6 +32,10 @@ export interface StartFacts {
   readonly configMode: number
   /** The router gets its secrets later, in a document of its operator. */
   readonly sealed: boolean
+  /** The options of Node for this process and for those that it starts. */
+  readonly nodeOptions: readonly string[]
+  /** Whether Node was told to take any certificate. */
+  readonly tlsUnverified: boolean
 }
 
 const MIN_TOKEN_LENGTH = 24
@@ -59,6 +63,8 @@ export function findRefusals(facts: StartFacts): string[] {
     ...dataDiskProblems(facts),
     ...plainListener(facts),
     ...openConfigFile(facts),
+    ...openMemory(facts),
+    ...unverifiedTls(facts),
     ...tlsProblems(config.service.tls),
   ]
 }
@@ -160,6 +166,28 @@ function openConfigFile({ options, configMode }: StartFacts): string[] {
   if ((configMode & 0o002) === 0) return []
   return [
     `--config: every user may write ${options.config}, and so send prompts anywhere: chmod o-w it`,
+  ]
+}
+
+/** Options of Node that show others what a process holds. Those of one kind begin alike. */
+const EXPOSING = ['--inspect', '--tls-keylog', '--heapsnapshot'] as const
+
+/** Debugger, snapshots and logged TLS keys give out the receipt key and prompts, and no evidence would tell of them. */
+function openMemory({ nodeOptions }: StartFacts): string[] {
+  return nodeOptions
+    .map((option) => option.replace(/=.*$/s, '').replaceAll('_', '-'))
+    .filter((name) => EXPOSING.some((exposing) => name.startsWith(exposing)))
+    .map(
+      (name) =>
+        `NODE_OPTIONS: ${name} opens the memory of the router, its keys and prompts, to others`,
+    )
+}
+
+/** NVIDIA's verdicts rest on the certificate of its service alone. */
+function unverifiedTls({ tlsUnverified }: StartFacts): string[] {
+  if (!tlsUnverified) return []
+  return [
+    'NODE_TLS_REJECT_UNAUTHORIZED: is "0", and anybody could answer in place of the services that verification needs',
   ]
 }
 

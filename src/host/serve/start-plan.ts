@@ -79,6 +79,8 @@ export function planStart(
     hardware,
     configMode: statSync(options.config).mode,
     sealed,
+    nodeOptions: nodeOptions(environment),
+    tlsUnverified: environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0',
   })
   if (refusals.length > 0) {
     const lines = refusals.map((refusal) => `\n  ${refusal}`)
@@ -98,6 +100,11 @@ export function planStart(
     dataDiskKey: config.config.service.data_disk ? secrets.values[DATA_DISK_KEY] : undefined,
     providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
   }
+}
+
+/** Those of the command line count for this process, those of the variable for all that it starts, too. */
+function nodeOptions({ NODE_OPTIONS: given = '' }: Environment): string[] {
+  return [...process.execArgv, ...given.split(/[\s"]+/)]
 }
 
 /**

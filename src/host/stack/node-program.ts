@@ -7,10 +7,14 @@ import { execPath } from 'node:process'
  */
 const HALF_YOUNG_MIB = 8
 
-/** How a program of the router is started that handles bytes in Node. */
+/**
+ * How a program of the router is started that handles bytes in Node. At SIGUSR1, one digit beside the signal that operators send, Node
+ * would open its debugger on loopback, where every program of the machine could read keys and prompts.
+ */
 export function nodeProgram(file: string): {
   readonly file: string
   readonly args: readonly string[]
 } {
-  return { file: execPath, args: [`--max-semi-space-size=${HALF_YOUNG_MIB}`, file] }
+  const args = [`--max-semi-space-size=${HALF_YOUNG_MIB}`, '--disable-sigusr1', file]
+  return { file: execPath, args }
 }

@@ -53,6 +53,8 @@ function refusals(changes: Partial<StartFacts> = {}): string[] {
     hardware: false,
     configMode: 0o100_644,
     sealed: false,
+    nodeOptions: [],
+    tlsUnverified: false,
     ...changes,
   })
 }
@@ -72,6 +74,31 @@ describe('production mode', () => {
       'simulated evidence',
       { config: config({ allow_simulated: false, release: RELEASE }), platform: 'configfs-tsm' },
       'service.allow_simulated: is not set, and this machine has no SEV-SNP reports (/sys/kernel/config/tsm/report)',
+    ],
+    [
+      'a debugger, through which anybody can read its memory',
+      { nodeOptions: ['--max-old-space-size=4096', '--inspect=0.0.0.0:9229'] },
+      'NODE_OPTIONS: --inspect opens the memory of the router, its keys and prompts, to others',
+    ],
+    [
+      'a debugger by its other name',
+      { nodeOptions: ['--inspect_brk'] },
+      'NODE_OPTIONS: --inspect-brk opens the memory of the router, its keys and prompts, to others',
+    ],
+    [
+      'a log of the keys of its connections',
+      { nodeOptions: ['--tls-keylog=/tmp/keys'] },
+      'NODE_OPTIONS: --tls-keylog opens the memory of the router, its keys and prompts, to others',
+    ],
+    [
+      'snapshots of its memory',
+      { nodeOptions: ['--heapsnapshot-signal', 'SIGUSR2'] },
+      'NODE_OPTIONS: --heapsnapshot-signal opens the memory of the router, its keys and prompts, to others',
+    ],
+    [
+      'TLS without certificates',
+      { tlsUnverified: true },
+      'NODE_TLS_REJECT_UNAUTHORIZED: is "0", and anybody could answer in place of the services that verification needs',
     ],
     [
       'an unattested provider that is not named',

@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,6 +40,20 @@ describe('a program of the router', () => {
     const found = youngMib(file, args)
     expect(found).toEqual([expect.any(Number), expect.any(Number)])
     for (const mib of [found].flat()) expect(mib).toBeLessThanOrEqual(16)
+  })
+
+  test('opens no debugger for SIGUSR1, by which anybody on the machine could read its keys', async () => {
+    writeFileSync(program, "setTimeout(() => console.log('lives'), 1_000); console.log('up')")
+    const { file, args } = nodeProgram(program)
+    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    let printed = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+    }
+    await once(child.stdout, 'data')
+    child.kill('SIGUSR1')
+    await once(child, 'close')
+    expect(printed).toBe('up\nlives\n')
   })
 
   test('would have a larger one without that', () => {
