@@ -1,4 +1,4 @@
-import type { Bytes } from '../protocol/bytes.ts'
+import { equalBytes, utf8, type Bytes } from '../protocol/bytes.ts'
 import type { AnswerCipher } from '../protocol/ehbp-answer.ts'
 import { FrameReader } from '../protocol/ehbp-frames.ts'
 import { AnswerRefused } from './errors.ts'
@@ -7,13 +7,24 @@ import type { AnswerBody } from './transport.ts'
 /** Frames of this router have 64 KiB at most; more than this is an attack on the reader's memory. */
 const MAX_FRAME_BYTES = 1024 * 1024
 
+type Frames = AsyncGenerator<Bytes, void, undefined>
+
+/** How every error of the router begins, in each of its formats. No other answer does. */
+const ERROR_STARTS = ['{"error":{', '{"type":"error",'].map((text) => utf8(text))
+
 /**
  * The plain bytes of an encrypted body, frame by frame. It is complete only after the empty frame that the router sends
- * at the end: EHBP itself does not detect truncation between two frames.
+ * at the end: EHBP itself does not detect truncation between two frames. Nor does it cover the status, so an error is
+ * refused that came with the status of a success: programs would take it for an answer.
  */
-export function openedBody(body: AnswerBody, cipher: AnswerCipher): ReadableStream<Uint8Array> {
+export function openedBody(
+  body: AnswerBody,
+  cipher: AnswerCipher,
+  status: number,
+): ReadableStream<Uint8Array> {
   const reader = body.getReader()
-  const plain = readFrames(reader, cipher)
+  const plain =
+    status < 300 ? noError(readFrames(reader, cipher), status) : readFrames(reader, cipher)
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
@@ -32,11 +43,25 @@ export function openedBody(body: AnswerBody, cipher: AnswerCipher): ReadableStre
   )
 }
 
+/**
+ * The same frames. An error is in one frame, so the first one shows it.
+ * @throws AnswerRefused where it does
+ */
+async function* noError(frames: Frames, status: number): Frames {
+  const { done, value: first } = await frames.next()
+  if (done === true) return
+  if (ERROR_STARTS.some((start) => equalBytes(first.subarray(0, start.length), start))) {
+    throw new AnswerRefused(`the answer is an error, and came with status ${status}`)
+  }
+  yield first
+  yield* frames
+}
+
 /** @throws AnswerRefused when the answer was changed or cut */
 async function* readFrames(
   reader: ReturnType<AnswerBody['getReader']>,
   cipher: AnswerCipher,
-): AsyncGenerator<Bytes, void, undefined> {
+): Frames {
   const frames = new FrameReader(MAX_FRAME_BYTES)
   let ended = false
   for (;;) {

@@ -111,7 +111,7 @@ export class EhbpTransport implements Transport {
     received.delete(RESPONSE_NONCE_HEADER)
     const { status, statusText } = answer
     const cipher = await encrypted.answerCipher(nonce)
-    return { status, statusText, headers: received, body: openedBody(answer.body, cipher) }
+    return { status, statusText, headers: received, body: openedBody(answer.body, cipher, status) }
   }
 
   #proven(): Promise<Proof> {

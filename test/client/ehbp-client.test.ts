@@ -241,6 +241,19 @@ describe('a man in the middle with a certificate that everybody trusts', () => {
     },
   )
 
+  test.each([
+    ['as most endpoints have it', { error: { message: 'x', type: 'insufficient_quota' } }],
+    ['as /v1/messages has it', { type: 'error', error: { type: 'billing_error', message: 'x' } }],
+  ])('who gives an error the status of an answer is noticed: %s', async (_form, error) => {
+    const { ask: send, host } = await start()
+    host.ehbp.answer = () => Response.json(error, { status: 402 })
+    host.ehbp.meddle = ({ body, headers }) => new Response(body, { status: 200, headers })
+    await expect((await send()).text()).rejects.toMatchObject({
+      code: 'answer_refused',
+      message: 'the answer is an error, and came with status 200',
+    })
+  })
+
   test('who takes the place of the host after the proof reads nothing', async () => {
     const { ask: send, host } = await start()
     await (await send()).text()
