@@ -17,6 +17,16 @@ export interface ProviderRequest {
 const UNASKED: ReadonlySet<string> = new Set(['bad upgrade', 'bad response'])
 
 /**
+ * The names of undici's errors about bytes that are no HTTP/1.1: unreadable or contradictory headers, or more than 16 KiB
+ * of them. Its classes would load all of undici.
+ */
+const UNREADABLE: ReadonlySet<string> = new Set([
+  'HTTPParserError',
+  'HeadersOverflowError',
+  'ResponseContentLengthMismatchError',
+])
+
+/**
  * One request and its answer, in the form in which undici reports them: without streams and promises for each step, which
  * cost as much as everything else that the daemon does for a call.
  */
@@ -40,7 +50,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /**
    * Resolves when the answer was taken.
-   * @throws MalformedAnswer when the status is not final, or there are too many interim answers or an upgrade
+   * @throws MalformedAnswer when the status is not final, there are too many interim answers or an upgrade, or what came is
+   *   no HTTP/1.1; not where it broke off, which is as if nothing had come
    * @throws unknown what `take` threw, else the error that ended the connection
    */
   get begun(): Promise<void> {
@@ -85,10 +96,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#begun.reject(
-      UNASKED.has(error.message) ? new MalformedAnswer('an answer that was not requested') : error,
-    )
+    this.#begun.reject(malformedBy(error) ?? error)
     this.#answer?.close()
     this.#ended()
   }
+}
+
+function malformedBy({ message, name }: Error): MalformedAnswer | undefined {
+  if (UNASKED.has(message)) return new MalformedAnswer('an answer that was not requested')
+  if (UNREADABLE.has(name)) return new MalformedAnswer('bytes that are no HTTP/1.1')
+  return undefined
 }

@@ -298,7 +298,7 @@ describe('a call as a message', () => {
 
   it('gets no answer that is none', async () => {
     await set((incoming) => void incoming.socket.end('nonsense\r\n\r\n'))
-    await expect(carry()).rejects.toMatchObject({ code: 'provider_unreachable' })
+    await expect(carry()).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 })
 

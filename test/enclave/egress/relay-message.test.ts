@@ -138,18 +138,20 @@ describe('an answer as a message', () => {
     [
       'a length and chunks',
       `${HEAD}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n10000\r\n${chunk}\r\n1\r\na\r\n0\r\n\r\n`,
-      'provider_unreachable',
+      'provider_malformed',
     ],
     [
       'chunks and a length',
       `${HEAD}transfer-encoding: chunked\r\ncontent-length: 1\r\n\r\n10000\r\n${chunk}\r\n1\r\na\r\n0\r\n\r\n`,
-      'provider_unreachable',
+      'provider_malformed',
     ],
     [
       'two lengths',
       `${HEAD}content-length: 1\r\ncontent-length: 7\r\n\r\n{"a":1}`,
-      'provider_unreachable',
+      'provider_malformed',
     ],
+    ['bytes that are no HTTP', 'nonsense\r\n\r\n', 'provider_malformed'],
+    ['headers of 17 KB', `${HEAD}x: ${'v'.repeat(17_000)}\r\n${one('a')}`, 'provider_malformed'],
     ['a status that is none', `HTTP/1.1 700 X\r\ncontent-length: 1\r\n\r\na`, 'provider_malformed'],
     [
       'an interim answer that is never asked for',
@@ -164,6 +166,14 @@ describe('an answer as a message', () => {
   ])('is none with %s', async (_name, bytes, code) => {
     provider.script = send(bytes)
     await expect(call()).rejects.toMatchObject({ code })
+  })
+
+  it.each([
+    ['its status line', 'HTTP/1.1 200'],
+    ['its headers', `${HEAD}x: v`],
+  ])('is none where the connection ends in %s, as where nothing came', async (_part, bytes) => {
+    provider.script = (tls) => void tls.end(bytes)
+    await expect(call()).rejects.toMatchObject({ code: 'provider_unreachable' })
   })
 
   it('has none of the headers that are between the daemon and its worker', async () => {
