@@ -1,12 +1,20 @@
 import type { Handler } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
+import { readParameter, type ParameterForm } from '../http/query.ts'
 import { attestationUnavailable, json, jsonText } from '../http/reply.ts'
 import { sourceOf } from '../http/source.ts'
 import { LinkUnavailable } from '../link/link.ts'
 import { utf8 } from '../../protocol/bytes.ts'
+import { NONCE_PARAMETER } from './operation.ts'
 import { findEnvelope, listSigningKeys } from '../storage/signing-keys.ts'
 
 const HEX_32 = /^[0-9a-f]{64}$/
+const NONCE: ParameterForm<string> = {
+  expected: '64 lowercase hex digits',
+  read: (text) => (HEX_32.test(text) ? text : undefined),
+  schema: NONCE_PARAMETER.schema,
+}
+
 const DAY_MS = 86_400_000
 
 /** How long a source that has used up its fresh attestations is refused without asking the daemon, ms. */
@@ -17,12 +25,7 @@ const KEY_RETENTION_DAYS = 400
 
 /** GET /attestation: the envelope, or with `?nonce=` a fresh one made for that nonce. */
 export const getAttestation: Handler = async (request, { link, shared }) => {
-  const nonce = new URL(request.url).searchParams.get('nonce') ?? undefined
-  if (nonce !== undefined && !HEX_32.test(nonce)) {
-    throw new ApiError('invalid_parameter', 'The nonce must be 64 lowercase hex digits.', {
-      param: 'nonce',
-    })
-  }
+  const nonce = readParameter(new URL(request.url).searchParams, 'nonce', NONCE)
   const source = sourceOf(request)
   if (nonce !== undefined) shared.nonceRefusals.check(source)
   // A capture may take a minute; a frozen daemon must be detected sooner.

@@ -69,13 +69,16 @@ export function oneOf<T extends string>(words: readonly T[]): ParameterForm<T> {
   }
 }
 
+/** Larger numbers count as this one: it is more than there is of anything, and exact. */
+const MAX_WHOLE = 999_999_999_999_999
+
 /** A whole number in plain digits. */
 export function integerFrom(least: number): ParameterForm<number> {
   return {
     expected: `a whole number of at least ${least}`,
     read: (text) => {
-      if (!/^[0-9]{1,15}$/.test(text)) return undefined
-      const value = Number(text)
+      if (!/^[0-9]+$/.test(text)) return undefined
+      const value = Math.min(Number(text), MAX_WHOLE)
       return value < least ? undefined : value
     },
     schema: { type: 'integer', minimum: least },

@@ -30,3 +30,20 @@ test('a source that has used up its fresh attestations is refused for five secon
   expect(await ask('a')).toEqual(refused)
   expect(asked).toEqual(['a', 'b', undefined, 'a'])
 })
+
+test.each([
+  ['twice', `?nonce=${'ab'.repeat(32)}&nonce=${'cd'.repeat(32)}`],
+  ['in upper case', `?nonce=${'AB'.repeat(32)}`],
+  ['too short', '?nonce=ab'],
+  ['without a value', '?nonce='],
+])('a nonce that is given %s is refused before the daemon is asked', async (_how, query) => {
+  // Nothing of the context is used.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const context = {} as unknown as Context
+  const asked = getAttestation(new Request(`https://router.test/attestation${query}`), context, {})
+  expect(await asked.then(() => 'answered', told)).toEqual({
+    code: 'invalid_parameter',
+    message: 'The query parameter `nonce` must be 64 lowercase hex digits, given once.',
+    param: 'nonce',
+  })
+})
