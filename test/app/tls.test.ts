@@ -26,10 +26,8 @@ function config(tls: object): object {
   }
 }
 
-/** A handshake that is under way while the listeners change may break off, and is then begun once more. */
 async function shown(router: Serving): Promise<X509Certificate> {
-  const handshake = () => shownCertificate(router.at.https_port)
-  return new X509Certificate((await handshake().catch(handshake)).raw)
+  return new X509Certificate((await shownCertificate(router.at.https_port)).raw)
 }
 
 function spkiOf(certificate: X509Certificate): string {

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { startDeadline, type DeadlineTimer } from '../../worker/batching/deadline-timer.ts'
 import type { Connection } from './connection-table.ts'
-import { HandshakeWatch } from './handshake-watch.ts'
+import { relayOpening, type HandshakeEvents } from './opening-handshake.ts'
 
 /** Where the bytes of a connection go, and from which address. */
 export interface RelayTarget {
@@ -10,10 +10,11 @@ export interface RelayTarget {
 }
 
 export interface RelayEvents {
-  readonly connected: () => void
   readonly refused: () => void
   /** The client did not take what waits for it, and is disconnected. */
   readonly unread: () => void
+  /** Of a client that speaks TLS. */
+  readonly handshake?: HandshakeEvents | undefined
 }
 
 /** Time limits of a connection, ms. */
@@ -66,9 +67,10 @@ export class ClientConnection implements Connection {
   relay(
     { port, localAddress }: RelayTarget,
     first: Buffer,
-    { connected, refused, unread: gaveUp }: RelayEvents,
+    { refused, unread: gaveUp, handshake }: RelayEvents,
   ): void {
     const client = this.socket
+    let answered: (() => void) | undefined
     let unread: DeadlineTimer | undefined
     const stopWaiting = () => {
       unread?.stop()
@@ -89,6 +91,7 @@ export class ClientConnection implements Connection {
       onread: {
         buffer: READ_BUFFER,
         callback: (length, bytes) => {
+          answered?.()
           if (client.write(Buffer.from(bytes.subarray(0, length)))) return true
           worker.pause()
           unread ??= startDeadline(this.#limits.unreadMs, performance.now.bind(performance), giveUp)
@@ -106,24 +109,16 @@ export class ClientConnection implements Connection {
     worker.once('connect', () => {
       worker.off('error', connectFailed)
       client.off('close', abandon)
-      connected()
       worker.write(first)
-      client.on('drain', stopWaiting)
-      client.once('close', stopWaiting)
-      join(client, worker, this.#limits.lingerMs)
+      const relayAll = () => {
+        answered = undefined
+        client.on('drain', stopWaiting)
+        client.once('close', stopWaiting)
+        join(client, worker, this.#limits.lingerMs)
+      }
+      if (handshake === undefined) relayAll()
+      else answered = relayOpening(client, worker, first, handshake, relayAll)
     })
-  }
-
-  /** Calls `secure` once the client has finished its TLS handshake, which began with the bytes `first`. */
-  onHandshakeEnd(first: Buffer, secure: () => void): void {
-    const watch = new HandshakeWatch()
-    const look = (bytes: Buffer) => {
-      if (!watch.take(bytes)) return
-      this.socket.off('data', look)
-      secure()
-    }
-    if (watch.take(first)) secure()
-    else this.socket.on('data', look)
   }
 
   close(): void {

@@ -89,6 +89,11 @@ export class ConnectionTable<C extends Connection> {
     return this.#all.relayed
   }
 
+  /** How many TLS handshakes are under way. */
+  get handshaking(): number {
+    return this.#all.stages.handshaking.size
+  }
+
   /** Adds a new connection as `held`, closing another if there is no room. False: it must be refused. */
   add(connection: C): boolean {
     const own = this.#bySource.get(connection.source) ?? new Pool<C>()

@@ -8,6 +8,7 @@ import { PublicListener } from './public-listener.ts'
 import { openUnavailableServer } from './unavailable-server.ts'
 import { frontPlanSchema, toFrontSchema, type FromFront } from './messages.ts'
 import { makeSourceAddress } from './source-address.ts'
+import { untilQuiet } from './until-quiet.ts'
 
 /** The thread of a `Front`: two sockets, one connection table for both, and the table's clock. */
 
@@ -54,7 +55,13 @@ parentPort?.on('message', (received) => {
     http.relayTo(message.to?.http)
     https.relayTo(message.to?.https)
   }
+  if (message.type === 'relay' && message.to === null) void sayWhenQuiet()
 })
+
+async function sayWhenQuiet(): Promise<void> {
+  await untilQuiet(() => table.handshaking > 0, performance.now.bind(performance))
+  send({ type: 'quiet' })
+}
 
 async function refuse(tls: TlsMaterial | null): Promise<void> {
   http.relayTo(await openUnavailableServer())

@@ -14,8 +14,11 @@ export interface Front {
   readonly httpsPort: number
   /** Relays new and waiting connections to the worker on these loopback ports from now on. */
   relayTo(ports: { readonly http: number; readonly https: number }): void
-  /** New connections wait for the next worker from now on. */
-  hold(): void
+  /**
+   * New connections wait for the next worker from now on. Resolves when the worker has all that it was given, and no TLS
+   * handshake with it is under way, or after three seconds: then it can be told to end.
+   */
+  hold(): Promise<void>
   /** Answers every request on a new connection with 503, `Retry-After` and `Connection: close`. */
   refuse(tls: TlsMaterial | null): void
   close(): Promise<void>
@@ -65,11 +68,14 @@ export async function openFront({ pressed, unread, ...options }: FrontOptions): 
     resolve,
     reject,
   } = Promise.withResolvers<Extract<FromFront, { type: 'open' }>>()
+  /** For each `hold` that has not been answered. */
+  const holding: (() => void)[] = []
   thread.on('message', (message) => {
     const said = fromFrontSchema.parse(message)
     if (said.type === 'open') resolve(said)
     else if (said.type === 'pressed') pressed(said)
     else if (said.type === 'unread') unread(said.count)
+    else if (said.type === 'quiet') holding.shift()?.()
     else reject(new AddressUnavailable(said.address, said.code))
   })
   const send = (message: ToFront) => {
@@ -86,7 +92,12 @@ export async function openFront({ pressed, unread, ...options }: FrontOptions): 
     relayTo: ({ http: plain, https: secure }) => {
       send({ type: 'relay', to: { http: plain, https: secure } })
     },
-    hold: () => send({ type: 'relay', to: null }),
+    hold: () => {
+      const { promise, resolve: quiet } = Promise.withResolvers<void>()
+      holding.push(quiet)
+      send({ type: 'relay', to: null })
+      return promise
+    },
     refuse: (tls) => {
       send({ type: 'refuse', tls: tls && { keyPem: tls.keyPem, certPem: tls.certPem } })
     },

@@ -32,6 +32,8 @@ export const fromFrontSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('open'), http: z.int(), https: z.int() }),
   /** An address could not be opened. */
   z.object({ type: z.literal('failed'), address: z.string(), code: z.string() }),
+  /** The worker has all that it was given before the last message that connections are to wait. */
+  z.object({ type: z.literal('quiet') }),
   /** Connections refused and closed since the last such message. */
   z.object({ type: z.literal('pressed'), refused: z.int(), closed: z.int() }),
   /** Clients disconnected since the last such message because they did not read. */

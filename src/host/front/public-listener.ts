@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { ClientConnection, type ConnectionLimits } from './client-connection.ts'
 import type { ConnectionTable } from './connection-table.ts'
+import type { HandshakeEvents } from './opening-handshake.ts'
 import { sourceOf, type SourceAddress } from './source-address.ts'
 
 export interface ListenerDeps {
@@ -26,6 +27,8 @@ export class PublicListener {
   readonly #server: Server
   /** Connections that wait for a worker, with the bytes they have sent. */
   readonly #waiting = new Map<ClientConnection, Buffer>()
+  /** Connections whose handshake a worker left unanswered: a second one may do so for the sake of what they sent. */
+  readonly #deserted = new WeakSet<ClientConnection>()
   /** One for all of them: each of many would offer all of them, and make further ones. */
   #retry: NodeJS.Timeout | undefined
   #port: number | undefined
@@ -91,10 +94,6 @@ export class PublicListener {
     }
     const target = { port, localAddress: sourceAddress(connection.source) }
     connection.relay(target, first, {
-      connected: () => {
-        if (this.#secure)
-          connection.onHandshakeEnd(first, () => table.move(connection, 'established'))
-      },
       unread,
       refused: () => {
         // Its client may have left in the meantime.
@@ -104,7 +103,24 @@ export class PublicListener {
         this.#waiting.set(connection, first)
         this.#retry ??= setTimeout(() => this.#retryOffer(), RETRY_DELAY_MS)
       },
+      handshake: this.#secure ? this.#handshakeOf(connection) : undefined,
     })
+  }
+
+  #handshakeOf(connection: ClientConnection): HandshakeEvents {
+    const { table } = this.#tools
+    return {
+      finished: () => void table.move(connection, 'established'),
+      unanswered: (sent) => {
+        if (this.#deserted.has(connection)) {
+          connection.close()
+          return
+        }
+        this.#deserted.add(connection)
+        table.move(connection, 'held')
+        this.#offer(connection, sent)
+      },
+    }
   }
 
   #retryOffer(): void {

@@ -142,9 +142,9 @@ export class Parts {
     return started
   }
 
-  /** Makes new clients wait for the next worker of that name. */
-  holdConnections(name: WorkerName): void {
-    this.#plan.fronts?.of(name).hold()
+  /** Makes new clients wait for the next worker of that name. Resolves when the present one can be told to end. */
+  async holdConnections(name: WorkerName): Promise<void> {
+    await this.#plan.fronts?.of(name).hold()
   }
 
   /** Has the daemon of a local stack read the configuration again, with the address of the stand-in. */

@@ -26,9 +26,10 @@ export interface ProcessRestarter {
   /**
    * Stops the running process without counting it as a crash, and starts its successor: at once, or, where the two
    * must never run together, when the old one has ended. A process whose start is under way is waited for first, because
-   * it may have read what was in force before; one that is yet to be restarted is left alone.
+   * it may have read what was in force before; one that is yet to be restarted, or that dies meanwhile, is left alone.
+   * @param prepare called before the process is told to end
    */
-  replace(graceMs: number, together: boolean): Promise<void>
+  replace(graceMs: number, together: boolean, prepare: () => Promise<void>): Promise<void>
   /** Whether the process has come up, and is neither gone nor on its way out. */
   isUp(): boolean
   /** Kills a process that no longer works; it is restarted. */
@@ -97,8 +98,7 @@ export function createProcessRestarter<Ready>(
       events.gaveUp(why)
       return
     }
-    const wait = policy.firstMs * policy.growth ** (crashes.length - 1)
-    const restartMs = Math.min(wait, policy.maxDelayMs)
+    const restartMs = delayAfter(crashes.length, policy)
     events.died(why, restartMs)
     timer = setTimeout(() => void restart(), restartMs)
   }
@@ -107,10 +107,11 @@ export function createProcessRestarter<Ready>(
 
   return {
     start: startOnce,
-    replace: async (graceMs, together) => {
+    replace: async (graceMs, together, prepare) => {
       await starting
       const old = current
-      if (old === undefined || stopped) return
+      if (old !== undefined) await prepare()
+      if (old === undefined || current !== old || stopped) return
       current = undefined
       const gone = old.stop(graceMs)
       retiring.add(gone)
@@ -126,6 +127,11 @@ export function createProcessRestarter<Ready>(
       await Promise.all([current?.stop(graceMs), ...retiring])
     },
   }
+}
+
+/** How long a process stays down after its latest crash, ms. */
+function delayAfter(crashes: number, { firstMs, growth, maxDelayMs }: RestartPolicy): number {
+  return Math.min(firstMs * growth ** (crashes - 1), maxDelayMs)
 }
 
 function messageOf(error: unknown): string {

@@ -103,8 +103,7 @@ export class Supervisor {
    */
   async replaceWorkers(graceMs: number, together: boolean): Promise<void> {
     for (const [name, restarter] of this.#workers) {
-      this.#plan.parts.holdConnections(name)
-      await restarter.replace(graceMs, together)
+      await restarter.replace(graceMs, together, () => this.#plan.parts.holdConnections(name))
     }
   }
 

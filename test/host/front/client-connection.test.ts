@@ -38,12 +38,9 @@ async function relayed(given: Partial<ConnectionLimits> = {}) {
   const front = await listen((socket) => {
     const connection = new ClientConnection(socket, '192.0.2.1', 0, limits)
     connection.onFirstBytes((first) => {
-      const events = {
-        connected: () => accepted.resolve(connection),
-        refused: () => {},
-        unread: () => void (unread += 1),
-      }
+      const events = { refused: () => {}, unread: () => void (unread += 1) }
       connection.relay({ port, localAddress: '127.0.0.1' }, first, events)
+      accepted.resolve(connection)
     })
   })
   const client = connect({ port: front, host: '127.0.0.1', allowHalfOpen: true })
@@ -51,6 +48,10 @@ async function relayed(given: Partial<ConnectionLimits> = {}) {
   client.on('error', () => {})
   client.write('?')
   const worker = await fromWorker.promise
+  // With it the front relays both ways.
+  const [first]: unknown[] = await once(worker, 'data')
+  worker.pause()
+  worker.unshift(first)
   const { socket } = await accepted.promise
   /** How often it was said that the client did not read. */
   const timesUnread = () => unread

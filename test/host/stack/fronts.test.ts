@@ -42,6 +42,10 @@ async function startWorker(
   return { http: port, https: port }
 }
 
+/** Records of TLS as a client sends them at the beginning of a handshake and at its end. */
+const HELLO = Buffer.from([22, 3, 3, 0, 1, 1])
+const FINISHED = Buffer.from([23, 3, 3, 0, 1, 1])
+
 const echo = (socket: Socket) => void socket.pipe(socket)
 
 async function client(port = fronts.httpPort, localAddress = '127.0.0.1'): Promise<Socket> {
@@ -75,7 +79,7 @@ describe('the front of a router', () => {
     const served = await client()
     served.write('first')
     expect(await heard(served)).toBe('first')
-    fronts.of('worker').hold()
+    await fronts.of('worker').hold()
     const next = await client()
     next.write('second')
     served.write('more')
@@ -83,6 +87,29 @@ describe('the front of a router', () => {
     expect(next.bytesRead).toBe(0)
     fronts.of('worker').relayTo(ports)
     expect(await heard(next)).toBe('second')
+  })
+
+  test('says that a worker can end when no TLS handshake with it is under way any more', async () => {
+    await open()
+    const ports = await startWorker((socket) => {
+      socket.on('error', () => {})
+      echo(socket)
+    })
+    fronts.of('worker').relayTo(ports)
+    const secure = await client(fronts.httpsPort)
+    secure.write(HELLO)
+    await heard(secure)
+    const order: string[] = []
+    const held = fronts
+      .of('worker')
+      .hold()
+      .then(() => order.push('quiet'))
+    await delay(300)
+    order.push('finished')
+    secure.write(FINISHED)
+    await held
+    expect(order).toEqual(['finished', 'quiet'])
+    secure.destroy()
   })
 
   test('hands those over whom a worker that has died did not take', async () => {
@@ -260,7 +287,7 @@ describe('the front of a router', () => {
     expect(await status()).toBe(503)
     fronts.of('worker').relayTo(ports)
     expect(await status()).toBe(503)
-    fronts.of('worker').hold()
+    await fronts.of('worker').hold()
     expect(await status()).toBe(503)
   })
 

@@ -20,6 +20,8 @@ function makeChildren() {
 
 async function stop(): Promise<void> {}
 
+const prepare = async () => {}
+
 const events = {
   up: vi.fn<RestarterEvents<string>['up']>(),
   died: vi.fn<RestarterEvents<string>['died']>(),
@@ -127,7 +129,7 @@ describe('a restarter that never gives up', () => {
     const { start, killLast } = makeChildren()
     const restarter = createProcessRestarter(start, Date.now, events)
     await restarter.start()
-    await restarter.replace(1_000, true)
+    await restarter.replace(1_000, true, prepare)
     killLast('never mind')
     expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
     expect(start).toHaveBeenCalledTimes(2)
@@ -147,7 +149,7 @@ describe('a restarter that never gives up', () => {
     })
     killLast('exit status 1')
     await wait(3_000)
-    const replaced = restarter.replace(1_000, true)
+    const replaced = restarter.replace(1_000, true, prepare)
     begun.resolve()
     await replaced
     expect(events.up.mock.calls.map(([ready]) => ready)).toEqual(['ready 1', 'ready 2', 'ready 3'])
@@ -159,9 +161,37 @@ describe('a restarter that never gives up', () => {
     await restarter.start()
     killLast('exit status 1')
     await wait(1_000)
-    await restarter.replace(1_000, true)
+    await restarter.replace(1_000, true, prepare)
     expect(start).toHaveBeenCalledTimes(1)
     await wait(2_000)
     expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
+  })
+
+  test('replaces a child only when all is prepared for it', async () => {
+    const { start } = makeChildren()
+    const restarter = createProcessRestarter(start, Date.now, events)
+    await restarter.start()
+    const prepared = Promise.withResolvers<void>()
+    const replaced = restarter.replace(1_000, true, () => prepared.promise)
+    await wait(1_000)
+    expect([restarter.isUp(), start.mock.calls.length]).toEqual([true, 1])
+    prepared.resolve()
+    await replaced
+    expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
+  })
+
+  test('leaves the successor alone of a child that dies while its replacement is prepared', async () => {
+    const { start, killLast } = makeChildren()
+    const restarter = createProcessRestarter(start, Date.now, events)
+    await restarter.start()
+    const prepared = Promise.withResolvers<void>()
+    const replaced = restarter.replace(1_000, true, () => prepared.promise)
+    await wait(1)
+    killLast('exit status 1')
+    await wait(3_000)
+    prepared.resolve()
+    await replaced
+    expect(start).toHaveBeenCalledTimes(2)
+    expect(restarter.isUp()).toBe(true)
   })
 })
