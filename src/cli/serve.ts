@@ -7,7 +7,7 @@ import { moveLedger } from '../host/serve/move-ledger.ts'
 import { addServeOptions, type ServeOptions } from '../host/serve/options.ts'
 import { Server } from '../host/serve/server.ts'
 import { readServingFile, SERVING_FILE } from '../host/serve/serving-file.ts'
-import { openServeLog, printEvent, showPartLogs } from '../host/serve/serve-log.ts'
+import { openServeLog, printEvent, tendLogs } from '../host/serve/serve-log.ts'
 import { allSecretNames, planReload, planStart, type Start } from '../host/serve/start-plan.ts'
 import { withoutSecrets } from '../host/serve/secrets.ts'
 import { workerNames } from '../host/stack/worker-name.ts'
@@ -71,7 +71,7 @@ async function serve(options: ServeOptions, signals: Pick<HeldSignals, 'take'>):
   const jsonConsole = options.jsonConsole === true
   const log = openServeLog(state, jsonConsole)
   const parts = ['enclave', 'ledger', ...workerNames(start.workers)]
-  const endOfLogs = jsonConsole ? showPartLogs(state, parts) : () => {}
+  const endOfLogs = tendLogs(state, jsonConsole ? parts : [])
   const planUnsealed = (secrets: Readonly<Record<string, string>>, { config }: Start) =>
     planStart(options, environment, secrets, config)
   const server = await Server.create({ start, state, log, planUnsealed })

@@ -1,6 +1,6 @@
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { setAsideLargeLog } from '../stack/large-log.ts'
+import { emptyLargeLog, setAsideLargeLog } from '../stack/large-log.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 import { consoleLine, type SupervisorEvent } from './console-line.ts'
 import { LogFollower } from './log-follower.ts'
@@ -36,24 +36,44 @@ export function printEvent(event: SupervisorEvent, reason?: string): void {
 }
 
 const LOOK_MS = 500
+const EMPTY_MS = 10_000
 
 /**
- * Shows what the logs of daemon and workers hold, as far as strangers may see it.
- * @returns a function that shows the rest and ends it
+ * Keeps the logs of all parts short while they run, and shows what some of them hold, as far as strangers may see it.
+ * @param shown the parts whose logs are shown
+ * @returns a function that shows the rest and ends both
  */
-export function showPartLogs(state: StateDir, parts: readonly string[]): () => void {
+export function tendLogs(state: StateDir, shown: readonly string[]): () => void {
   const directory = state.directory('log')
-  const followers = parts.map(
+  const followers = shown.map(
     (part) => new LogFollower(join(directory, `${part}.log`), printAllowed),
   )
   const look = () => {
     for (const follower of followers) follower.look()
   }
-  const timer = setInterval(look, LOOK_MS)
-  timer.unref()
+  const timers = [
+    ...(followers.length === 0 ? [] : [setInterval(look, LOOK_MS)]),
+    setInterval(() => {
+      // What is emptied is shown before.
+      look()
+      emptyLargeLogs(directory)
+    }, EMPTY_MS),
+  ]
+  for (const timer of timers) timer.unref()
   return () => {
-    clearInterval(timer)
+    for (const timer of timers) clearInterval(timer)
     look()
+  }
+}
+
+function emptyLargeLogs(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    if (!name.endsWith('.log')) continue
+    try {
+      emptyLargeLog(join(directory, name))
+    } catch {
+      // It cannot be opened at the moment. The router serves all the same.
+    }
   }
 }
 
