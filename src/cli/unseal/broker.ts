@@ -5,7 +5,7 @@ import { connectGuest, type GuestConnection } from './guest-connection.ts'
 import type { Host, HostsFile } from './hosts-file.ts'
 import { readBundle } from '../verify/read-input.ts'
 import { digestOfConfiguration, readSecretsFile } from './inputs.ts'
-import type { LedgerPositions } from './ledger-positions.ts'
+import { PositionNotStored, type LedgerPositions } from './ledger-positions.ts'
 import { proveGuest, type GuestPolicy } from './prove-guest.ts'
 import { unsealOver, type UnsealOutcome } from './unseal-guest.ts'
 
@@ -106,11 +106,18 @@ export class Broker {
       return { decision: 'serving', reason: `its ledger position is not known: status ${status}` }
     }
     const { position } = positionSchema.parse(JSON.parse(body.toString('utf8')))
-    const before = await this.#inTurn(() => this.#deps.positions.note(host.name, position))
-    if (before === undefined) return { decision: 'serving' }
-    return {
-      decision: 'ledger_behind',
-      reason: `it is at position ${position}, and was at ${before} before`,
+    return this.#inTurn(() => this.#note(host.name, position))
+  }
+
+  async #note(host: string, position: number): Promise<Omit<Decision, 'host'>> {
+    try {
+      const before = await this.#deps.positions.note(host, position)
+      if (before === undefined) return { decision: 'serving' }
+      const reason = `it is at position ${position}, and was at ${before} before`
+      return { decision: 'ledger_behind', reason }
+    } catch (error) {
+      if (error instanceof PositionNotStored) return { decision: 'serving', reason: error.message }
+      throw error
     }
   }
 

@@ -10,6 +10,8 @@ import { InputError } from '../verify/input-error.ts'
 export class LedgerPositions {
   readonly #path: string
   readonly #positions: Map<string, number>
+  /** Whether the file has all of them. */
+  #isStored = true
 
   private constructor(path: string, positions: Map<string, number>) {
     this.#path = path
@@ -43,17 +45,38 @@ export class LedgerPositions {
   }
 
   /**
-   * Stores the position.
+   * Stores the position. One that could not be stored, as on a full disk, is stored with the next one, whichever that is: a
+   * broker that is restarted would else not notice that this ledger was put back.
    * @returns the former one where that was higher; it is then kept
+   * @throws PositionNotStored when the file cannot be replaced
    */
   async note(host: string, position: number): Promise<number | undefined> {
     const before = this.#positions.get(host) ?? 0
     if (position < before) return before
     if (position > before) {
       this.#positions.set(host, position)
-      const text = JSON.stringify(Object.fromEntries(this.#positions), null, 2)
-      replaceFile(this.#path, `${text}\n`, 0o600)
+      this.#isStored = false
     }
+    if (!this.#isStored) this.#store()
     return undefined
+  }
+
+  #store(): void {
+    const text = JSON.stringify(Object.fromEntries(this.#positions), null, 2)
+    try {
+      replaceFile(this.#path, `${text}\n`, 0o600)
+      this.#isStored = true
+    } catch (error) {
+      throw new PositionNotStored(this.#path, error)
+    }
+  }
+}
+
+/** A position is known to this process alone. */
+export class PositionNotStored extends Error {
+  constructor(path: string, cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : 'unknown error'
+    super(`its ledger position cannot be stored in ${path}: ${reason}`, { cause })
+    this.name = 'PositionNotStored'
   }
 }
