@@ -93,7 +93,7 @@ export function createProcessRestarter<Ready>(
   const died = (why: string) => {
     current = undefined
     if (stopped) return
-    crashes = [...crashes.filter((at) => at > now() - CRASH_WINDOW_MS), now()]
+    crashes = [...recentOf(crashes, now()), now()]
     if (policy.maxCrashes !== undefined && crashes.length >= policy.maxCrashes) {
       events.gaveUp(why)
       return
@@ -132,6 +132,11 @@ export function createProcessRestarter<Ready>(
 /** How long a process stays down after its latest crash, ms. */
 function delayAfter(crashes: number, { firstMs, growth, maxDelayMs }: RestartPolicy): number {
   return Math.min(firstMs * growth ** (crashes - 1), maxDelayMs)
+}
+
+/** Those of a time that is yet to come are from before the clock was set back. */
+function recentOf(crashes: readonly number[], now: number): number[] {
+  return crashes.filter((at) => at <= now && at > now - CRASH_WINDOW_MS)
 }
 
 function messageOf(error: unknown): string {

@@ -105,7 +105,9 @@ export function createConnectionPool<L extends PooledConnection>(
   ): Promise<Pick<Kept<L>, 'connection' | 'openedAt'>> {
     if (kept !== undefined) {
       const [idleMs, ageMs] = [now() - kept.idleSince, now() - kept.openedAt]
-      if (ageMs < MAX_AGE_MS && (idleMs < MAX_IDLE_MS || (await answers(kept.connection)))) {
+      // After the clock was set back nothing says how long it was idle.
+      const isFresh = idleMs >= 0 && idleMs < MAX_IDLE_MS
+      if (ageMs < MAX_AGE_MS && (isFresh || (await answers(kept.connection)))) {
         return kept
       }
       kept.connection.discard()

@@ -84,6 +84,18 @@ describe('a restarter', () => {
     expect(events.gaveUp).not.toHaveBeenCalled()
   })
 
+  test('forgets deaths of a time that is yet to come, as when the clock was set back', async () => {
+    const { start, killLast } = makeChildren()
+    await createProcessRestarter(start, Date.now, events).start()
+    for (let death = 1; death <= 6; death++) {
+      killLast('exit status 1')
+      await wait(4_000)
+      vi.setSystemTime(Date.now() - 3_600_000)
+    }
+    expect(events.died.mock.calls.every(([, ms]) => ms === 3_000)).toBe(true)
+    expect(events.gaveUp).not.toHaveBeenCalled()
+  })
+
   test('says whether its child is up', async () => {
     const { start, killLast } = makeChildren()
     const restarter = createProcessRestarter(start, Date.now, events)

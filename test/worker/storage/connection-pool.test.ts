@@ -77,6 +77,15 @@ describe('a pool of connections', () => {
     expect(discarded).toEqual([])
   })
 
+  it('asks a connection also when the clock was set back, by which nothing says how long it was idle', async () => {
+    const connections = create(1)
+    const name = () => connections.use(writer('a'), async (connection) => connection.name)
+    await name()
+    vi.setSystemTime(Date.now() - 3_600_000)
+    expect(await name()).toBe(1)
+    expect(asked).toEqual([1])
+  })
+
   it.each([
     ['does not answer', never],
     ['answers no more', async () => false],
