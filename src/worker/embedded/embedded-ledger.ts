@@ -70,8 +70,8 @@ export class EmbeddedLedger implements LedgerEngine {
       journal: this.#journal,
       pending: this.#pending,
     }
-    const folded = () => {
-      this.#lastWriteFailed = false
+    const folded = (wrote: boolean) => {
+      if (wrote) this.#lastWriteFailed = false
       this.#readersFold.succeeded()
     }
     const makeRoom = () => this.#fold({ leave: true })
@@ -234,7 +234,9 @@ export class EmbeddedLedger implements LedgerEngine {
 
   async #write(store: SyncStore, batches: readonly (readonly Statement[])[]) {
     const answers = await runBatches(store, batches)
-    this.#lastWriteFailed = answers.some(({ outcome }) => !outcome.ok && outcome.unavailable)
+    const failed = answers.some(({ outcome }) => !outcome.ok && outcome.unavailable)
+    // What changed nothing needed no room, and says nothing about a disk that was full.
+    if (failed || answers.some(({ wrote }) => wrote)) this.#lastWriteFailed = failed
     return answers
   }
 

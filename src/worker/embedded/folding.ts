@@ -9,8 +9,8 @@ export interface FoldingParts {
   readonly accounts: Accounts
   readonly journal: Journal
   readonly pending: PendingBills
-  /** Called after each fold. */
-  readonly folded: () => void
+  /** Called after each fold, with whether there was anything to write. */
+  readonly folded: (wrote: boolean) => void
 }
 
 /** `leave`: whether the journal may keep the entries that are folded until they are written over, or the next fold. */
@@ -48,6 +48,7 @@ export class Folding {
       run: (sql, params) => store.run(sql, params),
       snapshot: (work) => store.snapshot(work),
       transact: async (work) => {
+        const wrote = this.hasToWrite
         const result = await store.transact(() => {
           writeTables(store, accounts, pending.bills)
           journal.fold(leave)
@@ -56,7 +57,7 @@ export class Folding {
         pending.clear()
         accounts.written()
         journal.folded()
-        folded()
+        folded(wrote)
         return result
       },
     }

@@ -177,7 +177,10 @@ export class Journal {
   #folded(): number {
     const find = 'SELECT entries FROM journal WHERE slot = ?'
     const [row] = this.#store.run(find, [FOLDED]).rows
-    return row === undefined ? 0 : Number(textOf(row, 'entries'))
+    const number = row === undefined ? 0 : Number(textOf(row, 'entries'))
+    // With a number that is none, everything would count as folded, and be lost.
+    if (!Number.isSafeInteger(number)) throw damaged()
+    return number
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement, entryOf, ONCE_MORE } from '../../../src/worker/settle/ledger.ts'
+import { sweep } from '../../../src/worker/settle/sweep.ts'
 import { sql } from '../../../src/worker/storage/sql.ts'
 import {
   addCustomer,
@@ -179,6 +180,16 @@ describe('a damaged journal keeps the ledger shut:', () => {
     db.connection.close()
     await expect(openEmbedded(path)).rejects.toThrow(message)
   })
+
+  test('a number of what is folded that is none, with which all entries would count as folded', async () => {
+    const path = join(directory, 'folded.sqlite')
+    const db = await openEmbedded(path)
+    const key = await addCustomer(db, { billing: 'postpaid' })
+    await commitSettlement(db, settlementOf(key, 'unfolded', { nano: 1n }))
+    db.connection.exec(`UPDATE journal SET entries = 'x' || SUBSTR(entries, 2) WHERE slot = -1`)
+    db.connection.close()
+    await expect(openEmbedded(path)).rejects.toThrow('the journal of the ledger is damaged')
+  })
 })
 
 test('while the disk is full nothing is admitted, and afterwards everything goes on', async () => {
@@ -207,5 +218,42 @@ test('while the disk is full nothing is admitted, and afterwards everything goes
   await admit(db, askOf(key, 'r4', { nano: 70n }))
   const books = { balance: 70n, reserved: 70n, rows: 1, open: 1 }
   expect(await readLedgerTotals(db)).toEqual(books)
+  db.connection.close()
+})
+
+test('on a full disk, work that finds nothing to write does not pass for a disk that has space again', async () => {
+  let full = false
+  const db = await openEmbedded(':memory:', (store) => ({
+    ...store,
+    transact: (work) =>
+      store.transact(() => {
+        const changes = () => store.run('SELECT total_changes() AS n', []).rows[0]?.['n']
+        const before = changes()
+        const result = work()
+        // A transaction that changes nothing needs no room.
+        if (full && changes() !== before) throw new Error('database or disk is full: SQLITE_FULL')
+        return result
+      }),
+  }))
+  const key = await addCustomer(db, { balance: 100n })
+  await admit(db, askOf(key, 'r1', { nano: 10n }))
+  await db.passTime()
+  full = true
+  const refuses = (work: Promise<unknown>) =>
+    expect(work).rejects.toMatchObject({
+      name: 'StorageUnavailable',
+      message: expect.stringContaining('SQLITE_FULL'),
+    })
+  const another = sql`INSERT INTO secrets (name, value, created_at) VALUES ('another', '', 0)`
+  await refuses(db.batch([another]))
+  await refuses(admit(db, askOf(key, 'r2', { nano: 10n })))
+  // Nothing of the ledger's own, and a round of maintenance.
+  await db.batch([sql`DELETE FROM admin_sessions WHERE expires_at <= 0`])
+  await refuses(admit(db, askOf(key, 'r3', { nano: 10n })))
+  await sweep(db, 0)
+  await refuses(admit(db, askOf(key, 'r4', { nano: 10n })))
+  full = false
+  await admit(db, askOf(key, 'r5', { nano: 10n }))
+  expect(await readLedgerTotals(db)).toMatchObject({ balance: 100n, reserved: 20n, open: 2 })
   db.connection.close()
 })
