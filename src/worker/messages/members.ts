@@ -18,7 +18,10 @@ export const MESSAGES_MEMBERS: readonly MemberRule[] = [
     '`stop`; the answer names the one that ended it where the provider says so (`stop_reason` of vLLM, `matched_stop` of SGLang), else its `stop_reason` is `end_turn`',
   ),
   mapped('tools', '`tools`; those with a type of their own are tools of the vendor and dropped'),
-  mapped('tool_choice', '`tool_choice` and `parallel_tool_calls`'),
+  mapped(
+    'tool_choice',
+    '`tool_choice` and `parallel_tool_calls`; a required call is dropped where it is of a tool of the vendor, or no other tool is offered',
+  ),
   mapped(
     'thinking',
     '`disabled` or absent is `off`, `enabled` goes by its budget (2,048 `low`, 8,192 `medium`, 32,768 `high`, more `max`), `adaptive` is the default of the route; each route takes the effort nearest to it that it has, one without reasoning takes none',

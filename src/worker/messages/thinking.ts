@@ -25,7 +25,7 @@ const thinkingMember = new CheckedMember(
     budget_tokens: z.int().min(1).optional(),
     display: z.string().nullish(),
   }),
-  'an object of type enabled, adaptive or disabled',
+  'an object of type adaptive or disabled, or enabled with budget_tokens of at least 1',
 )
 
 /** The effort for a budget of thinking tokens: the first whose bound it does not exceed. */

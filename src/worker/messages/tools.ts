@@ -4,11 +4,18 @@ import { requireFewEntries } from '../completion/few-entries.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
-/** The tools of a request as functions, and the types of dropped tools. */
+/** The tools of a request as functions, and what was dropped: tools by their types, and a choice that needs one of them. */
 export interface ReadTools {
   /** `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
   readonly members: JsonObject
   readonly dropped: readonly string[]
+}
+
+/** The names of the tools of a request. */
+interface ToolNames {
+  readonly functions: ReadonlySet<string>
+  /** Of tools that are dropped. */
+  readonly vendor: ReadonlySet<string>
 }
 
 const TOOLS = 'a list of tools with names and an input_schema'
@@ -43,15 +50,23 @@ export function readTools(tools: unknown, toolChoice: unknown): ReadTools {
   requireFewEntries(tools, 'tools')
   const functions: ToolFunction[] = []
   const dropped: string[] = []
+  const vendor = new Set<string>()
   for (const offered of toolList.optional(tools) ?? []) {
     const tool = toolShape.read(offered)
-    const { type } = tool
+    const { type, name } = tool
     if (type === undefined || type === null || type === 'custom') functions.push(functionOf(tool))
-    else dropped.push(`tools.${type}`)
+    else {
+      dropped.push(`tools.${type}`)
+      if (name !== undefined) vendor.add(name)
+    }
   }
-  if (functions.length === 0) return { members: {}, dropped }
-  const names = new Set(functions.map((tool) => tool.function.name))
-  return { members: { tools: functions, ...chosen(toolChoice, names) }, dropped }
+  const names = { functions: new Set(functions.map((tool) => tool.function.name)), vendor }
+  const chosen = choose(toolChoice, names)
+  return {
+    // Without a function there is no choice, and providers refuse one.
+    members: functions.length === 0 ? {} : { tools: functions, ...chosen.members },
+    dropped: [...dropped, ...chosen.dropped],
+  }
 }
 
 interface ToolFunction {
@@ -73,16 +88,22 @@ function functionOf({
   }
 }
 
-function chosen(value: unknown, names: ReadonlySet<string>): JsonObject {
+function choose(value: unknown, { functions, vendor }: ToolNames): ReadTools {
   const wanted = choice.optional(value)
-  if (wanted === undefined) return {}
+  if (wanted === undefined) return { members: {}, dropped: [] }
   const { type, name, disable_parallel_tool_use } = wanted
   const parallel = disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}
-  if (type !== 'tool') return { tool_choice: CHOICES[type], ...parallel }
-  if (name === undefined || !names.has(name)) {
-    throw invalid('"tool_choice" names a tool that is not in "tools".', 'tool_choice')
+  if (type !== 'tool') {
+    const isLost = type === 'any' && functions.size === 0
+    const members = { tool_choice: CHOICES[type], ...parallel }
+    return { members, dropped: isLost ? ['tool_choice'] : [] }
   }
-  return { tool_choice: { type: 'function', function: { name } }, ...parallel }
+  if (name !== undefined && functions.has(name)) {
+    const members = { tool_choice: { type: 'function', function: { name } }, ...parallel }
+    return { members, dropped: [] }
+  }
+  if (name !== undefined && vendor.has(name)) return { members: parallel, dropped: ['tool_choice'] }
+  throw invalid('"tool_choice" names a tool that is not in "tools".', 'tool_choice')
 }
 
 function invalid(message: string, param: string): ApiError {

@@ -18,7 +18,10 @@ export const RESPONSES_MEMBERS: readonly MemberRule[] = [
   ),
   mapped('text', '`format` becomes `response_format`; `verbosity` is dropped'),
   mapped('tools', '`tools`; see the table of tools'),
-  mapped('tool_choice', '`tool_choice`; a hosted tool counts as `auto`'),
+  mapped(
+    'tool_choice',
+    '`tool_choice`; a hosted tool counts as `auto`, and a required call is dropped where no function is offered',
+  ),
   mapped('parallel_tool_calls', '`parallel_tool_calls`'),
   mapped(
     'include',

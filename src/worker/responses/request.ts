@@ -85,11 +85,12 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
   const effort = effortOf(mapped['reasoning'])
   const cap = maxTokens.optional(mapped['max_output_tokens'])
   const logprobs = topLogprobs.optional(mapped['top_logprobs']) ?? 0
+  const chosen = chooseTools(mapped['tool_choice'], tools)
   const chat = {
     model: mapped['model'],
     messages: input.messages,
     ...pick(mapped, ['stream', 'temperature', 'top_p', 'user', 'failover', 'include_reasoning']),
-    ...chooseTools(mapped['tool_choice'], tools),
+    ...chosen.members,
     ...(tools.functions.length > 0 && pick(mapped, ['parallel_tool_calls'])),
     ...(cap !== undefined && { max_tokens: cap }),
     ...(effort !== undefined && { reasoning: effort }),
@@ -111,6 +112,7 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
       ...dropped,
       ...input.dropped,
       ...tools.dropped,
+      ...chosen.dropped,
       ...(format?.verbosity ? ['text.verbosity'] : []),
       ...included.flatMap((name) =>
         name === LOGPROBS || name === ENCRYPTED ? [] : `include.${name}`,

@@ -175,28 +175,47 @@ function isNamedTool(value: unknown): value is NamedTool {
   return namedTool.safeParse(value).success
 }
 
+const toolChoice = z.union([
+  z.enum(['auto', 'none', 'required']),
+  z.looseObject({
+    type: z.string(),
+    name: z.string().optional(),
+    namespace: z.string().optional(),
+    mode: z.enum(['auto', 'required']).optional(),
+    tools: listOf(isNamedTool).optional(),
+  }),
+])
+
 const choiceShape = new CheckedMember(
   'tool_choice',
-  z.union([
-    z.enum(['auto', 'none', 'required']),
-    z.looseObject({
-      type: z.string(),
-      name: z.string().optional(),
-      namespace: z.string().optional(),
-      mode: z.enum(['auto', 'required']).optional(),
-      tools: listOf(isNamedTool).optional(),
-    }),
-  ]),
+  toolChoice,
   'auto, none, required, or an object that names a tool',
 )
 
-/** `tools` and `tool_choice` of the chat request, by the client's choice. */
-export function chooseTools(value: unknown, { functions, identities }: ToolSet): JsonObject {
-  if (functions.length === 0) return {}
-  if (value === undefined) return { tools: functions }
-  const choice = choiceShape.read(value)
-  if (typeof choice !== 'string') requireFewEntries(choice.tools, 'tool_choice.tools')
+/** `tools` and `tool_choice` of the chat request, and what of the client's choice was dropped. */
+export interface ChosenTools {
+  readonly members: JsonObject
+  readonly dropped: readonly string[]
+}
+
+/**
+ * Without a function there is no choice, and providers refuse one: a required call is dropped.
+ * @throws ApiError where the choice is malformed, or names a tool that was not offered
+ */
+export function chooseTools(value: unknown, tools: ToolSet): ChosenTools {
+  const choice = choiceShape.optional(value)
+  const members = choice === undefined ? { tools: tools.functions } : chosen(choice, tools)
+  if (tools.functions.length > 0) return { members, dropped: [] }
+  const wanted = typeof choice === 'object' ? choice.mode : choice
+  return { members: {}, dropped: wanted === 'required' ? ['tool_choice'] : [] }
+}
+
+function chosen(
+  choice: z.output<typeof toolChoice>,
+  { functions, identities }: ToolSet,
+): JsonObject {
   if (typeof choice === 'string') return { tools: functions, tool_choice: choice }
+  requireFewEntries(choice.tools, 'tool_choice.tools')
   if (choice.type === 'allowed_tools') {
     const allowed = new Set(
       (choice.tools ?? []).map(({ name, namespace }) => flatName(name ?? '', namespace)),

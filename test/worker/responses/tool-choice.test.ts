@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { parseResponsesRequest } from '../../../src/worker/responses/request.ts'
+import { refusalOf } from '../../support/refusal.ts'
+
+const parse = (tool_choice: unknown, tools?: unknown) =>
+  parseResponsesRequest(utf8(JSON.stringify({ model: 'm', input: 'hi', tool_choice, tools })))
+
+const chatOf = (request: ReturnType<typeof parse>): unknown =>
+  JSON.parse(fromUtf8(request.chat.bytes))
+
+const hosted = [{ type: 'web_search' }]
+const allowed = (mode: string) => ({
+  type: 'allowed_tools',
+  mode,
+  tools: [{ type: 'web_search' }],
+})
+
+/** Providers refuse the member without tools, so it is never forwarded there. */
+describe('tool_choice where no tool is left that a model can call', () => {
+  test.each<[unknown, unknown]>([
+    ['required', undefined],
+    ['required', hosted],
+    [allowed('required'), hosted],
+  ])('%j requires a call and is named as dropped', (choice, tools) => {
+    const request = parse(choice, tools)
+    expect(request.dropped).toContain('tool_choice')
+    expect(chatOf(request)).toEqual({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
+  })
+
+  test.each<[unknown]>([['auto'], ['none'], [{ type: 'web_search' }], [allowed('auto')], [null]])(
+    '%j requires none, and means the same without it',
+    (choice) => {
+      const request = parse(choice, hosted)
+      expect(request.dropped).toEqual(['tools.web_search'])
+      expect(chatOf(request)).not.toHaveProperty('tool_choice')
+    },
+  )
+
+  test('a malformed one, and one of a tool that was not offered, are refused as beside tools', () => {
+    for (const tools of [undefined, hosted, [{ type: 'function', name: 'f' }]]) {
+      expect(refusalOf(() => parse('always', tools))).toEqual({
+        code: 'invalid_request_error',
+        message: '"tool_choice" must be auto, none, required, or an object that names a tool.',
+        param: 'tool_choice',
+      })
+      expect(refusalOf(() => parse({ type: 'function', name: 'g' }, tools))).toEqual({
+        code: 'invalid_request_error',
+        message: '"tool_choice" names a tool that is not in "tools".',
+        param: 'tool_choice',
+      })
+    }
+  })
+})
