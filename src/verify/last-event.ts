@@ -1,10 +1,16 @@
 import * as z from 'zod'
 
-/** The last event as `/v1/chat/completions` and `/v1/messages` write it: it tells nothing of the answer but how it ended. */
+/**
+ * The last event as `/v1/chat/completions` and `/v1/messages` write it: it tells nothing of the answer but how it ended. It has no
+ * other member: to some reader that could be text, as `Choices` is to one without regard to capital letters.
+ */
 const endSchema = z.union([
   z.strictObject({ type: z.literal('message_stop'), service: z.unknown() }),
-  z.looseObject({
-    type: z.undefined().optional(),
+  z.strictObject({
+    id: z.string().optional(),
+    object: z.literal('chat.completion.chunk').optional(),
+    created: z.int().optional(),
+    model: z.string().optional(),
     choices: z
       .array(
         z.strictObject({
@@ -15,6 +21,8 @@ const endSchema = z.union([
         }),
       )
       .optional(),
+    usage: z.unknown().optional(),
+    service: z.unknown(),
   }),
 ])
 
@@ -25,12 +33,20 @@ const endSchema = z.union([
 const repeatSchema = z.strictObject({
   type: z.enum(['response.completed', 'response.incomplete']),
   sequence_number: z.int().optional(),
-  response: z.looseObject({
-    output: z.array(z.unknown()),
-    output_text: z.undefined().optional(),
-  }),
+  response: z
+    .looseObject({
+      output: z.array(z.unknown()),
+      output_text: z.undefined().optional(),
+    })
+    .refine((response) => !Object.keys(response).some(passesForOutput)),
   service: z.unknown(),
 })
+
+/** Whether readers without regard to capital letters, or to the kind of a letter, take a member for the output. */
+function passesForOutput(name: string): boolean {
+  const plain = name.normalize('NFKC').toLowerCase()
+  return name !== plain && (plain === 'output' || plain === 'output_text')
+}
 
 /**
  * Whether the last event of a stream, which no receipt signs, tells something of the answer that the events before it do

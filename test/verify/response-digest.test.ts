@@ -79,6 +79,23 @@ describe('the digest of an answer', () => {
       'a text beside the output',
       { type: 'response.completed', response: { output: [{ text: 'yes' }], output_text: 'no' } },
     ],
+    [
+      'text for readers that do not tell capital letters from small ones',
+      { choices: [], Choices: [{ index: 0, delta: { content: ' not' } }] },
+    ],
+    [
+      'text for readers that take a long s for an s',
+      { 'choice\u017f': [{ delta: { content: '' } }] },
+    ],
+    ['text in a member that no chunk has', { choices: [], candidates: [{ content: 'no' }] }],
+    [
+      'another output for readers that do not tell capital letters from small ones',
+      { type: 'response.completed', response: { output: [{ text: 'yes' }], Output: [] } },
+    ],
+    [
+      'a text beside the output for such readers',
+      { type: 'response.completed', response: { output: [{ text: 'yes' }], OUTPUT_TEXT: 'no' } },
+    ],
   ])('is none where the last event tells %s, which was not told before', async (_what, told) => {
     const item = { type: 'response.output_item.done', item: { text: 'yes' } }
     const last = JSON.stringify({ ...told, service: { receipt_id: 'b' } })
@@ -140,6 +157,20 @@ describe('the digest of an answer', () => {
     ['without the blank line after it', `${LAST}\n`],
   ])('covers a stream up to its last event %s', async (_what, last) => {
     expect(await responseDigest(utf8(events(DELTA) + last))).toBe(await sha256Hex(events(DELTA)))
+  })
+
+  test('covers a stream up to the last chunk of a chat as routers write it', async () => {
+    const end = {
+      id: 'chatcmpl-1',
+      object: 'chat.completion.chunk',
+      created: 1,
+      model: 'nova/glm-5',
+      choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+      service: { receipt_id: 'b' },
+    }
+    const stream = events(DELTA, `data: ${JSON.stringify(end)}`, 'data: [DONE]')
+    expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(events(DELTA)))
   })
 
   test('covers a plain text', async () => {
