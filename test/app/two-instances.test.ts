@@ -146,7 +146,7 @@ describe('two instances on one PostgreSQL', () => {
     const { payload } = await compactVerify(receipt, createLocalJWKSet(jwks))
     expect(JSON.parse(new TextDecoder().decode(payload))).toMatchObject({ jti: service.receipt_id })
 
-    const client = createRouterClient(right.local.base_url, 'authorities')
+    const client = createRouterClient(right.local.base_url, 'evidence')
     const result = await verifyReceipt(receipt, {
       now: Date.now(),
       jwks,

@@ -66,7 +66,7 @@ const usageSchema = z.object({ data: z.array(z.object({ receipt_id: z.string().n
  * @throws InputError when there is none
  */
 export async function readLocalReceipt(local: LocalStack, id: string | undefined): Promise<string> {
-  const client = createRouterClient(local.baseUrl, 'authorities')
+  const client = createRouterClient(local.baseUrl, 'evidence')
   const wanted = id ?? (await latestReceiptId(client, local.apiKey))
   const { status, body } = await client.get(`/v1/receipts/${wanted}`, bearer(local.apiKey))
   if (status !== 200) throw new InputError(`--local: there is no receipt ${wanted}`)

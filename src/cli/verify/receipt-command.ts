@@ -215,8 +215,10 @@ async function policyOfProvider(
   })
 }
 
-function routerClient({ baseUrl }: ReceiptCommandOptions): RouterClient | undefined {
-  return baseUrl === undefined ? undefined : createRouterClient(baseUrl, 'authorities')
+/** Under `--signature-only` nothing but the certificate says whose keys they are. */
+function routerClient({ baseUrl, signatureOnly }: ReceiptCommandOptions): RouterClient | undefined {
+  const trust = signatureOnly === true ? 'authorities' : 'evidence'
+  return baseUrl === undefined ? undefined : createRouterClient(baseUrl, trust)
 }
 
 async function obtainKeys(

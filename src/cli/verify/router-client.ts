@@ -31,25 +31,24 @@ export interface FleetClient extends RouterClient {
   getTogether(...paths: readonly string[]): Promise<Answer[]>
 }
 
+/** By what a router is known: by what it signs, so that any certificate will do, or by the authority behind its certificate. */
+export type PeerTrust = 'evidence' | 'authorities'
+
 /**
- * A client of a router that makes each call over a new connection. `trust` decides how the peer is authenticated:
- * `evidence` where its key is compared with attested evidence, so that any certificate is accepted, `authorities`
- * otherwise.
+ * A client of a router that makes each call over a new connection. Whatever `trust` says, only a router that an authority vouches
+ * for is sent an API key.
  */
-export function createRouterClient(
-  address: string,
-  trust: 'evidence' | 'authorities',
-): FleetClient {
+export function createRouterClient(address: string, trust: PeerTrust): FleetClient {
   const base = parseBase(address)
   const at = (path: string) => new URL(base.pathname.replace(/\/$/, '') + path, base)
   return {
     base,
-    get: (path, headers = {}) => send(at(path), { headers, agent: false }, trust),
+    get: (path, headers = {}) => send(at(path), { headers, agent: false, trust }),
     getTogether: async (...paths) => {
       const { Agent } = base.protocol === 'http:' ? http : https
       const agent = new Agent({ keepAlive: true, maxSockets: 1 })
       try {
-        return await Promise.all(paths.map((path) => send(at(path), { agent }, trust)))
+        return await Promise.all(paths.map((path) => send(at(path), { agent, trust })))
       } finally {
         agent.destroy()
       }
@@ -65,14 +64,16 @@ function parseBase(address: string): URL {
   return base
 }
 
-function send(
-  url: URL,
-  how: Pick<http.RequestOptions, 'headers' | 'agent'>,
-  trust: 'evidence' | 'authorities',
-): Promise<Answer> {
+interface Call {
+  readonly headers?: Record<string, string>
+  readonly agent: http.Agent | false
+  readonly trust: PeerTrust
+}
+
+function send(url: URL, call: Call): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const fail = (error: Error) =>
-    reject(new InputError(`no answer from ${url.origin}: ${error.message}`, { cause: error }))
+    reject(new InputError(reasonOf(error, url, call), { cause: error }))
   const receive = (response: http.IncomingMessage) => {
     const { socket } = response
     const tlsSpkiSha256 = socket instanceof TLSSocket ? peerKey(socket) : undefined
@@ -82,19 +83,39 @@ function send(
       fail,
     )
   }
-  const options = { ...how, timeout: TIMEOUT_MS }
+  const { headers, agent } = call
+  const options = { headers, agent, timeout: TIMEOUT_MS }
   const request =
     url.protocol === 'http:'
       ? http.get(url, options, receive)
-      : https.get(url, { ...options, ...tlsOptions(url, trust) }, receive)
+      : https.get(url, { ...options, rejectUnauthorized: needsAuthority(url, call) }, receive)
   request.on('error', fail)
   request.on('timeout', () => request.destroy(new Error('time-out')))
   return promise
 }
 
-/** Certificates of this machine's own stack are self-made; elsewhere an unproven peer needs an authority. */
-function tlsOptions(url: URL, trust: 'evidence' | 'authorities'): https.RequestOptions {
-  return { rejectUnauthorized: trust === 'authorities' && !isLoopbackHost(url.hostname) }
+/** Certificates of this machine's own stack are self-made; elsewhere nothing else tells who would get the API key. */
+function needsAuthority({ hostname }: URL, call: Call): boolean {
+  return (call.trust === 'authorities' || hasKey(call)) && !isLoopbackHost(hostname)
+}
+
+function hasKey({ headers = {} }: Call): boolean {
+  return 'authorization' in headers
+}
+
+/** Codes of OpenSSL and Node for certificates that no authority vouches for. */
+const UNTRUSTED = /CERT|UNABLE_TO/
+
+function reasonOf(error: NodeJS.ErrnoException, url: URL, call: Call): string {
+  const { origin } = url
+  const { code = '', message } = error
+  if (!needsAuthority(url, call) || !UNTRUSTED.test(code))
+    return `no answer from ${origin}: ${message}`
+  const refused = hasKey(call)
+    ? `CMR_API_KEY is not sent to ${origin}`
+    : `${origin} is not asked for its keys`
+  const instead = hasKey(call) ? '--evidence from a file' : '--root-key, or --jwks from a file'
+  return `${refused}, for no authority vouches for its certificate (${code}): give ${instead}`
 }
 
 function peerKey(socket: TLSSocket): string | undefined {

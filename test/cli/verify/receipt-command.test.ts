@@ -10,6 +10,7 @@ import {
   startPublishedRouter,
   type PublishedRouter,
 } from '../../support/published-router.ts'
+import { run as runProgram } from '../../support/run-program.ts'
 import { receiptOf } from '../../support/synthetic-receipt.ts'
 import { makeKey, signBundle, type World } from '../../support/synthetic-world.ts'
 import { failedChecks, summaryOf, verify } from '../../support/verify-command.ts'
@@ -158,6 +159,31 @@ describe('verify receipt', () => {
     expect(failedChecks(forked), 'another one of the version in the receipt').toEqual([
       'newest_bundle',
     ])
+  })
+
+  test('a router with a certificate of its own is asked for all that it publishes, and gets no API key', async () => {
+    // Of this machine too, but not by its name.
+    const base = router.secure.replace('127.0.0.1', '0.0.0.0')
+    const allowed = ['--allow-simulated', '--state', 'none', '--base-url', base]
+    const known = await verify('receipt', file('receipt.json'), ...allowed, ...root(), '--json')
+    expect(failedChecks(known)).toEqual([])
+    expect(known.code).toBe(0)
+    const untrusted = 'for no authority vouches for its certificate (DEPTH_ZERO_SELF_SIGNED_CERT)'
+    const nowhere = { evidence_raw: { sha256: 'c'.repeat(64), bytes: 9000 } }
+    const wanting = await router.write('wanting.jws', await receiptOf(world, { router: nowhere }))
+    const env = { ...process.env, CMR_API_KEY: 'secret-key' }
+    const keyed = await runProgram(['verify', 'receipt', wanting, ...allowed, ...root()], { env })
+    expect(keyed).toEqual({
+      code: 2,
+      out: '',
+      err: `error: CMR_API_KEY is not sent to ${base}, ${untrusted}: give --evidence from a file\n`,
+    })
+    // With nothing but a signature, the certificate alone says whose keys they are.
+    expect(await verify('receipt', wanting, ...allowed, '--signature-only')).toEqual({
+      code: 2,
+      out: '',
+      err: `error: ${base} is not asked for its keys, ${untrusted}: give --root-key, or --jwks from a file\n`,
+    })
   })
 
   test('the answer of a model is not a receipt, and it is said where its receipt is', async () => {
