@@ -5,6 +5,7 @@ import { readSecrets } from '../host/serve/secrets.ts'
 import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
+import { isLoopbackHost } from '../protocol/loopback.ts'
 import { days, eur, whole } from './admin/arguments.ts'
 import {
   addCustomerChanges,
@@ -49,12 +50,31 @@ function openApi(): { readonly api: AdminApi; readonly address: string } {
   const given = options.baseUrl ?? process.env['ROUTER_URL']
   const baseUrl = given === undefined ? undefined : originOf(given)
   const token = givenToken(options.tokenFile)
+  if (baseUrl !== undefined && !isHere(baseUrl)) requirePrivate(baseUrl, token)
   if (baseUrl !== undefined && token !== undefined) {
     return { api: new AdminApi(baseUrl, token), address: baseUrl }
   }
   const local = readLocalFile(resolve(options.stateDir ?? process.env['STATE_DIR'] ?? '.state'))
   const address = baseUrl ?? local.base_url
   return { api: new AdminApi(address, token ?? local.admin_token), address }
+}
+
+function isHere(origin: string): boolean {
+  return isLoopbackHost(new URL(origin).hostname)
+}
+
+/** @throws StartError where everybody on the way could read the token, or where there is only that of this machine's own router */
+function requirePrivate(origin: string, token: string | undefined): void {
+  if (new URL(origin).protocol !== 'https:') {
+    throw new StartError(
+      `the admin token is not sent to ${origin} in the clear: give an https address, or that of the proxy on this machine`,
+    )
+  }
+  if (token === undefined) {
+    throw new StartError(
+      `give the admin token of ${origin}, by --token-file, ADMIN_TOKEN or ADMIN_TOKEN_FILE`,
+    )
+  }
 }
 
 /** @throws StartError for what is no address of a router */

@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -62,12 +64,39 @@ describe('the program', () => {
     ['127.0.0.1:8787', '127.0.0.1:8787 is no address of a router, such as http://127.0.0.1:8787'],
     ['http://127.0.0.1:1/v1', 'http://127.0.0.1:1/v1 has a path: give http://127.0.0.1:1 alone'],
     ['http://127.0.0.1:1', 'the router cannot be reached at http://127.0.0.1:1'],
+    [
+      'http://router.example',
+      'the admin token is not sent to http://router.example in the clear: give an https address, or that of the proxy on this machine',
+    ],
   ])('says of the address %s what is wrong with it', async (address, message) => {
     const env = { ...process.env, ROUTER_URL: address, ADMIN_TOKEN: 'a'.repeat(32) }
     const asked = promisify(execFile)(process.execPath, [PROGRAM, 'admin', 'customers', 'list'], {
       env,
     })
     await expect(asked).rejects.toMatchObject({ code: 1, stderr: `error: ${message}\n` })
+  })
+
+  test('sends the admin token of the local stack to no other machine', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'cmr-main-'))
+    const local = {
+      base_url: 'http://127.0.0.1:1',
+      tls_base_url: 'https://127.0.0.1:1',
+      api_key: 'key',
+      customer_id: 'customer',
+      pids: { worker: 1, enclave: 1 },
+      admin_token: 'a'.repeat(32),
+      root_key: 'root.jwk.json',
+      pid: 1,
+    }
+    await writeFile(join(directory, 'local.json'), JSON.stringify(local))
+    const where = ['--base-url', 'https://router.invalid', '--state-dir', directory]
+    const asked = cmr('admin', ...where, 'customers', 'list')
+    await expect(asked).rejects.toMatchObject({
+      code: 1,
+      stderr:
+        'error: give the admin token of https://router.invalid, by --token-file, ADMIN_TOKEN or ADMIN_TOKEN_FILE\n',
+    })
+    await rm(directory, { recursive: true })
   })
 
   test('names the whole command in the help of a part of it', async () => {

@@ -37,7 +37,8 @@ export function readLocalFile(stateDir: string): LocalFile {
   try {
     return localFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
   } catch (error) {
-    throw new StartError(`no router is running here: ${path} is missing or not readable`, {
+    const next = 'start one with "npm start", or name its state directory in STATE_DIR'
+    throw new StartError(`no router is running here: ${path} is missing or not readable; ${next}`, {
       cause: error,
     })
   }
