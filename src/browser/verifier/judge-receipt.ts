@@ -1,6 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { es256JwkSchema } from '../../protocol/jwk.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
@@ -130,7 +131,7 @@ async function fetchReceipt(
   if (id === '' || apiKey === '' || router === undefined) {
     throw new RouterUnavailable('Give a receipt, or its id with the API key that may read it.')
   }
-  const answer = await router.get(receiptPath(id), authorization(apiKey))
+  const answer = await router.get(receiptPath(id), authorization(router, apiKey))
   if (answer.status === 410) throw new RouterUnavailable('The receipt is past its retention.')
   if (answer.status !== 200) {
     throw new RouterUnavailable(`The router answers ${answer.status} for this receipt.`)
@@ -139,7 +140,16 @@ async function fetchReceipt(
 }
 
 const receiptPath = (id: string) => `/v1/receipts/${encodeURIComponent(id)}`
-const authorization = (apiKey: string) => ({ authorization: `Bearer ${apiKey}` })
+
+/** @throws RouterUnavailable where everybody on the way could read the key: a page from disk may send plain HTTP */
+function authorization({ base }: RouterReader, apiKey: string): Readonly<Record<string, string>> {
+  if (base.protocol === 'https:' || isLoopbackHost(base.hostname)) {
+    return { authorization: `Bearer ${apiKey}` }
+  }
+  throw new RouterUnavailable(
+    `The API key is not sent to ${base.origin} in the clear: give an https address, or receipt and evidence as files.`,
+  )
+}
 
 async function fetchKeys(router: RouterReader | undefined): Promise<unknown> {
   if (router === undefined) {
@@ -179,7 +189,7 @@ async function gatherEvidence(
     if (status === 200) found.set(sha256, body)
   }
   if (apiKey === '' || missing().length === 0) return found
-  const list = await router.get(`${receiptPath(id)}/evidence`, authorization(apiKey))
+  const list = await router.get(`${receiptPath(id)}/evidence`, authorization(router, apiKey))
   if (list.status !== 200) return found
   for (const [sha256, piece] of piecesOf(list.body)) {
     if (!found.has(sha256)) found.set(sha256, piece)

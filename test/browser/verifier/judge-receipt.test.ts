@@ -105,6 +105,52 @@ describe('a receipt on the verifier page', () => {
     expect(await state.read(router.root.jwk)).toMatchObject({ version: 8 })
   })
 
+  test('is not asked for, and nor is its evidence, with an API key that everybody on the way could read', async () => {
+    const { jwk, kid } = router.receiptKey
+    const receipt = await receiptOf(router, { byReference: true })
+    const sent: string[] = []
+    const ask = (text: string, apiKey = 'key') =>
+      judgeReceipt(
+        {
+          text,
+          id: RECEIPT_ID,
+          apiKey,
+          evidence: [],
+          jwks: { keys: [{ ...jwk, kid, alg: 'ES256', use: 'sig' }] },
+          bundles: [],
+          request: undefined,
+          response: undefined,
+          providerPolicy: undefined,
+        },
+        {
+          base: new URL('http://router.test'),
+          fetch: async () => new Response(null, { status: 404 }),
+          get: async (_path, headers = {}) => {
+            sent.push(...Object.values(headers))
+            return { status: 404, body: new Uint8Array() }
+          },
+        },
+        {
+          rootJwk: router.root.jwk,
+          environments: ['production'],
+          allowSimulated: false,
+          requireCrl: false,
+          crl: undefined,
+          logPolicy: undefined,
+        },
+        { now: () => NOW, nonce: () => 'a1'.repeat(32), state: memoryState() },
+      )
+    // The evidence of the second one is not given, and the router has no such envelope.
+    for (const text of ['', receipt]) {
+      await expect(ask(text)).rejects.toThrow(
+        'The API key is not sent to http://router.test in the clear: give an https address, or receipt and evidence as files.',
+      )
+    }
+    const { checks } = await ask(receipt, '')
+    expect(checks.find(({ name }) => name === 'receipt_signature')).toMatchObject({ ok: true })
+    expect(sent).toEqual([])
+  })
+
   test.each([
     ['holds', RECEIPT_ID, []],
     ['is refused', 'another-id', ['receipt_id']],
