@@ -2,8 +2,20 @@ import type { RouterConfig } from '../../protocol/config.ts'
 import { pinsNoOs, type ProviderPolicy } from '../../protocol/provider-policy.ts'
 import type { Platform } from '../../protocol/boot.ts'
 
+/** What a router in production mode stands on. */
+export interface Footing {
+  readonly platform: Platform
+  /** Whether a provider is the stand-in. */
+  readonly standin: boolean
+  /** Whether a part that crashes leaves its memory on the disk. */
+  readonly coreDumps: boolean
+}
+
 /** The warnings that are printed at every start and every reload. */
-export function warnings(config: RouterConfig, platform: Platform, standin: boolean): string[] {
+export function warnings(
+  config: RouterConfig,
+  { platform, standin, coreDumps }: Footing,
+): string[] {
   const namesOf = (matches: (policy: ProviderPolicy) => boolean) =>
     Object.entries(config.providers)
       .filter(([, { attestation }]) => matches(attestation))
@@ -19,6 +31,11 @@ export function warnings(config: RouterConfig, platform: Platform, standin: bool
         ]
       : []),
     ...(standin ? ['  !!!!!!!! STAND-IN PROVIDER: its answers are made up !!!!!!!!'] : []),
+    ...(coreDumps
+      ? [
+          '  core dumps are on: a part that crashes writes its memory, keys and prompts, to the disk; set LimitCORE=0, or ulimit -c 0',
+        ]
+      : []),
     ...(unattested.length === 0
       ? []
       : [`  without attestation, by service.allow_unattested: ${unattested.join(', ')}`]),

@@ -16,6 +16,7 @@ import type { UnsealDocument } from '../../protocol/unseal.ts'
 import { Unsealing } from './unsealing.ts'
 import { Certificates } from './certificates.ts'
 import { DaemonRpc } from './daemon-rpc.ts'
+import { writesCoreDumps } from '../stack/runtime-check.ts'
 import { warnings } from './report.ts'
 import type { ServeLog } from './serve-log.ts'
 import { dataDiskPlaces } from './options.ts'
@@ -275,7 +276,8 @@ export class Server {
 
   #warn({ config, platform }: Start): void {
     const { log } = this.#plan
-    for (const line of warnings(config.config, platform, config.usesStandin)) log(line)
+    const footing = { platform, standin: config.usesStandin, coreDumps: writesCoreDumps() }
+    for (const line of warnings(config.config, footing)) log(line)
     if (platform === 'simulated') log('  the platform is simulated', 'simulated_platform')
   }
 

@@ -34,6 +34,12 @@ export function openFilesLimit(): number {
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
 }
 
+/** Whether this process and its children may leave their memory on the disk when they crash. */
+export function writesCoreDumps(): boolean {
+  const limits: unknown = process.report.getReport()
+  return !/"core_file_size_blocks":\{"soft":0,/.test(JSON.stringify(limits))
+}
+
 function restartWithMoreFiles(): void {
   const script = `ulimit -n ${TARGET_OPEN_FILES} 2>/dev/null; exec "$0" "$@"`
   const args = ['sh', '-c', script, execPath, ...process.argv.slice(1)]
