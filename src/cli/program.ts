@@ -67,8 +67,6 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
  * @throws Error when a command fails in a way that it does not explain
  */
 export async function runProgram(words: readonly string[]): Promise<void> {
-  // Node would open its debugger, through which every program of the machine could read keys and prompts.
-  process.on('SIGUSR1', () => {})
   const requested = (words[0] === 'help' ? words[1] : words[0]) ?? ''
   const subcommand = Object.hasOwn(COMMANDS, requested)
     ? await COMMANDS[requested]?.load()
