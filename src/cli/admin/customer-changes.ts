@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { StartError } from '../../host/stack/start-error.ts'
 import { eurOrDefault, whole, wholeOrDefault } from './arguments.ts'
 
 type Body = Readonly<Record<string, unknown>>
@@ -6,9 +7,18 @@ type Body = Readonly<Record<string, unknown>>
 /** Calls the router and prints its answer. */
 export type AdminCall = (method: string, path: string, body?: Body) => Promise<void>
 
-/** The path of a customer, or of something that belongs to it. */
+/**
+ * The path of a customer, or of something that belongs to it.
+ * @throws StartError for an id that would lead to another path
+ */
 export function customerPath(id: string, ...further: readonly string[]): string {
-  return ['/admin/customers', ...[id, ...further].map(encodeURIComponent)].join('/')
+  return ['/admin/customers', ...[id, ...further].map(segmentOf)].join('/')
+}
+
+/** `..` leads from a key to its customer: deleting that key would erase the customer. */
+function segmentOf(id: string): string {
+  if (/^\.{0,2}$/.test(id)) throw new StartError(`"${id}" is no id`)
+  return encodeURIComponent(id)
 }
 
 /** `customers change`, `suspend` and `resume`. */
