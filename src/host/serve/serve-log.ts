@@ -66,14 +66,19 @@ export function tendLogs(state: StateDir, shown: readonly string[]): () => void 
   }
 }
 
+/** What cannot be read or opened at the moment is left alone: the router serves all the same. */
 function emptyLargeLogs(directory: string): void {
-  for (const name of readdirSync(directory)) {
-    if (!name.endsWith('.log')) continue
-    try {
-      emptyLargeLog(join(directory, name))
-    } catch {
-      // It cannot be opened at the moment. The router serves all the same.
-    }
+  const logs = unlessFailed(() => readdirSync(directory)) ?? []
+  for (const name of logs.filter((one) => one.endsWith('.log'))) {
+    unlessFailed(() => emptyLargeLog(join(directory, name)))
+  }
+}
+
+function unlessFailed<Result>(work: () => Result): Result | undefined {
+  try {
+    return work()
+  } catch {
+    return undefined
   }
 }
 

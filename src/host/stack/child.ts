@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { openSync, closeSync, readFileSync } from 'node:fs'
+import { openSync, closeSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { devNull } from 'node:os'
+import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { underAccount, type Account } from './accounts.ts'
 import { setAsideLargeLog } from './large-log.ts'
@@ -95,8 +97,16 @@ async function stop(child: ChildProcess, ended: Promise<string>, graceMs: number
   await ended
 }
 
-/** Opens a log for appending. */
+/**
+ * Opens a log for appending. Where that fails, as in a directory that was removed and cannot be made again, or on a full disk, its
+ * lines are lost: a part that died must come back all the same.
+ */
 function openLog(path: string): number {
-  setAsideLargeLog(path)
-  return openSync(path, 'a', 0o600)
+  try {
+    if (!existsSync(dirname(path))) mkdirSync(dirname(path), { mode: 0o700 })
+    setAsideLargeLog(path)
+    return openSync(path, 'a', 0o600)
+  } catch {
+    return openSync(devNull, 'w')
+  }
 }

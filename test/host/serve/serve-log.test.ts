@@ -74,6 +74,15 @@ describe('the logs of the parts of a serving router', () => {
     expect(statSync(worker).size).toBe(LARGE.length)
   })
 
+  test('may be removed with their directory: the router serves all the same', () => {
+    vi.useFakeTimers()
+    const logs = state.directory('log')
+    const end = tendLogs(state, ['worker'])
+    rmSync(logs, { recursive: true })
+    expect(() => vi.advanceTimersByTime(10_000)).not.toThrow()
+    expect(end).not.toThrow()
+  })
+
   test('are shown on a console for strangers before they are emptied, and after that from their beginning', () => {
     vi.useFakeTimers()
     const worker = join(state.directory('log'), 'worker.log')
