@@ -17,6 +17,7 @@ import {
 } from '../faults/answers.ts'
 import { openLoadWorld, type LoadWorld } from '../load/load-world.ts'
 import type { Script } from '../support/fault-provider.ts'
+import { keepAway } from '../support/kept-away.ts'
 import { until } from '../support/stack.ts'
 import type { LogEvent, LogFields } from '../../src/worker/http/log.ts'
 
@@ -70,9 +71,12 @@ beforeAll(async () => {
   await chat('uncounted', { stream: true })
   await chat('nothing')
   const { enclave } = world.stack.local.pids
+  const letBack = keepAway(world.stack.stateDir, 'enclave')
   process.kill(enclave, 'SIGKILL')
+  // For longer than the worker believes in a daemon that it has heard of.
   await delay(300)
   await chat('sound')
+  letBack()
   await until(() => world.stack.localNow().pids.enclave !== enclave)
   const headers = { authorization: `Bearer ${world.stack.local.admin_token}` }
   metrics = await (await world.stack.fetch('/admin/metrics', { headers })).text()

@@ -17,6 +17,7 @@ import { EMBEDDED_LEDGERS } from '../../src/host/stack/ledger-dir.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { envelopeSchema } from '../../src/protocol/envelope.ts'
 import { errorOf } from '../support/answers.ts'
+import { keepAway } from '../support/kept-away.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import {
   ADMIN_TOKEN,
@@ -273,11 +274,13 @@ describe('a serving router', () => {
 
   test('says at once that a new key has to wait while its daemon is away', async () => {
     const printed = router.output().length
+    const letBack = keepAway(router.stateDir, 'enclave')
     process.kill(readServingFile(router.stateDir).parts['enclave'] ?? Number.NaN, 'SIGKILL')
     await until(() => router.output().slice(printed).includes('enclave  died: signal SIGKILL'))
     router.signal('SIGUSR2')
     const away = 'tls      the enclave daemon is being restarted: try again; the certificate in'
     await until(() => router.output().includes(away))
+    letBack()
     await until(async () => (await askQuick()) === 200)
     expect(await showsAttestedKey(router)).toBe(true)
   })

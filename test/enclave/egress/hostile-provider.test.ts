@@ -31,7 +31,11 @@ import { HOSTILE_ANSWERS, HOSTILE_RECORDS, HOSTILE_STREAMS } from './hostile-ans
  */
 
 const SEED = 20_261_122
-const ENDS_WITHIN_MS = 4_000
+/** Long for the time limits of a call, and for a machine that has other work: that a call ends is what counts. */
+const ENDS_WITHIN_MS = 20_000
+
+/** When the daemon gives up a document of its own, whatever its provider sends. */
+const DOCUMENT_MS = 4_000
 
 let provider: ByteProvider
 let egress: Egress
@@ -46,7 +50,7 @@ beforeAll(async () => {
   const proofs = provenAlways('nova', baseUrl, identity.spkiSha256)
   egress = createProviderEgress({
     proofs,
-    connectMs: () => 2_000,
+    connectMs: () => 10_000,
     joiner: new ChunkJoiner({ now: Date.now }),
     maxStreams: 1_000,
     now: Date.now,
@@ -222,7 +226,7 @@ describe('documents that the daemon itself gets survive it too', () => {
   test('small answers of a provider', { timeout: 60_000 }, async () => {
     for (const { bytes } of HOSTILE_ANSWERS) {
       provider.script = sending(bytes)
-      const signal = AbortSignal.timeout(ENDS_WITHIN_MS)
+      const signal = AbortSignal.timeout(DOCUMENT_MS)
       const got = await egress.get('nova', { path: '/x', maxBytes: 1_000, signal })
       expect(got === undefined || got.body.length <= 1_000).toBe(true)
     }
