@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import process, { argv, exit } from 'node:process'
+import process from 'node:process'
 
 /**
  * `confidential-model-router <command> ...`, or `cmr` for short. In a checkout, `npm start` and `npm run
@@ -8,12 +8,12 @@ import process, { argv, exit } from 'node:process'
 // Node would open its debugger, through which every program of the machine could read keys and prompts.
 process.on('SIGUSR1', () => {})
 const { runProgram } = await import('./program.ts').catch(refuseWithoutPackages)
-await runProgram(argv.slice(2))
+await runProgram(process.argv.slice(2))
 
 /** Everything but this file needs packages, so a checkout in which none is installed gets no further. */
 function refuseWithoutPackages(error: unknown): never {
   if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'))
     throw error
   console.error('error: the packages of this checkout are not installed: run "npm ci" first')
-  exit(1)
+  process.exit(1)
 }
