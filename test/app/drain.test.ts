@@ -124,7 +124,7 @@ describe('a stop', () => {
 
   test('tells the client of a stream that outlasts it, and bills what was delivered', async () => {
     onTestFinished(() => rmSync(stateDir, { recursive: true }))
-    const router = await serve(['--drain-seconds', '4'], stateDir)
+    const router = await serve(['--drain-seconds', '9'], stateDir)
     const stream = await router.fetch('/v1/chat/completions', chatBody('paced-held', true))
     const whole = router.fetch('/v1/chat/completions', chatBody('paced-60000'))
     await until(() => provider.keys.length === 2)
@@ -137,7 +137,7 @@ describe('a stop', () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5'])
     expect((await errorOf(refused)).code).toBe('service_unavailable')
     expect(await router.ended).toBe(0)
-    expect(router.output()).toContain('draining, at most 4 s')
+    expect(router.output()).toContain('draining, at most 9 s')
     const again = await serve([], stateDir)
     expect(await ledgerOf(again, router.apiKey)).toEqual([`${PROMPT}+10, no receipt`])
   })
@@ -145,7 +145,7 @@ describe('a stop', () => {
 
 describe('a worker that is replaced', () => {
   test('ends all streams that outlast it, each told and billed once, and waits for those that do not', async () => {
-    const router = await serve(['--drain-seconds', '8'])
+    const router = await serve(['--drain-seconds', '9'])
     const many = Array.from({ length: 40 }, () => chatBody('paced-held', true))
     const outlasting = await Promise.all(
       many.map((body) => router.fetch('/v1/chat/completions', body)),

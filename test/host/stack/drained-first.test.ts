@@ -6,7 +6,7 @@ import { drainedFirst } from '../../../src/host/stack/drained-first.ts'
 import { listen } from '../../support/listen.ts'
 
 /** A worker whose drain is answered with a status, and what happened to it in order. */
-async function workerThat(status: number) {
+async function workerThat(status: number | 'silent') {
   const events: string[] = []
   const told = async (request: IncomingMessage) => {
     events.push(`${request.method} ${request.url} ${request.headers.authorization}`)
@@ -15,7 +15,7 @@ async function workerThat(status: number) {
   }
   const over = Promise.withResolvers<string>()
   const server = createServer((request, response) => {
-    response.writeHead(status).flushHeaders()
+    if (status !== 'silent') response.writeHead(status).flushHeaders()
     void told(request).then(
       () => over.resolve('drained'),
       () => over.resolve('left'),
@@ -32,7 +32,7 @@ async function workerThat(status: number) {
       process: new ChildProcess(),
       ended: over.promise,
       stop: async (graceMs) => {
-        events.push(`stopped within ${graceMs}`)
+        events.push(`stopped within ${Math.ceil(graceMs / 1_000)} s`)
         await over.promise
       },
     },
@@ -46,7 +46,7 @@ test('a worker is told before it is stopped how soon it has to end what is open,
   await child.stop(30_000)
   expect(events).toEqual([
     'POST /?after_ms=25000 Bearer secret',
-    'stopped within 30000',
+    'stopped within 30 s',
     'told that it was stopped',
   ])
 })
@@ -60,19 +60,22 @@ test('a short time leaves it a third to do so', async () => {
 test('a worker that refuses is stopped all the same', async () => {
   const { child, events } = await workerThat(403)
   await child.stop(30_000)
-  expect(events.slice(0, 2)).toEqual([
-    'POST /?after_ms=25000 Bearer secret',
-    'stopped within 30000',
-  ])
+  expect(events.slice(0, 2)).toEqual(['POST /?after_ms=25000 Bearer secret', 'stopped within 30 s'])
+})
+
+test('one that does not answer is stopped within its time all the same', async () => {
+  const { child, events } = await workerThat('silent')
+  await child.stop(3_000)
+  expect(events.slice(0, 2)).toEqual(['POST /?after_ms=2000 Bearer secret', 'stopped within 2 s'])
 })
 
 test('a worker without time to drain is not told', async () => {
   const ended = Promise.resolve('signal SIGKILL')
   const stops: number[] = []
-  const stop = async (graceMs: number) => void stops.push(graceMs)
+  const stop = async (graceMs: number) => void stops.push(Math.ceil(graceMs / 1_000))
   const worker = { pid: 1, process: new ChildProcess(), ended, stop }
   await drainedFirst(worker, { port: 1, token: 'secret' }).stop(0)
   // Nobody listens on this port.
   await drainedFirst(worker, { port: 1, token: 'secret' }).stop(30_000)
-  expect(stops).toEqual([0, 30_000])
+  expect(stops).toEqual([0, 30])
 })
