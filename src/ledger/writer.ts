@@ -1,5 +1,6 @@
 import { EmbeddedLedger } from '../worker/embedded/embedded-ledger.ts'
 import { sweep } from '../worker/settle/sweep.ts'
+import { failedOutcome } from '../worker/storage/batch-outcome.ts'
 import { SWEEP_AFTER_WRITE_MS, type Statement } from '../worker/storage/database.ts'
 import {
   failedCall,
@@ -130,9 +131,14 @@ export class Writer {
   }
 
   async #operate(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
-    const outcomes = await this.#engine.operations(calls)
-    if (haveChanged(outcomes)) this.#sweeps.written()
-    return this.#noted(calls, outcomes)
+    const now = this.#now()
+    const due = calls.filter((call) => !isTooLate(call, now))
+    const made = await this.#engine.operations(due)
+    if (haveChanged(made)) this.#sweeps.written()
+    const outcomes = this.#noted(due, made)
+    if (due.length === calls.length) return outcomes
+    const byCall = new Map(due.map((call, index) => [call, outcomes[index]]))
+    return calls.map((call) => byCall.get(call) ?? TOO_LATE)
   }
 
   async #run(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
@@ -175,6 +181,13 @@ export class Writer {
       )
     }
   }
+}
+
+/** Its caller has given up, and tries again or has withheld what it is for. */
+const TOO_LATE = failedOutcome('the settlement came too late', false)
+
+function isTooLate(call: LedgerCall, now: number): boolean {
+  return call.kind === 'settle' && call.until !== undefined && now > call.until
 }
 
 function hasSucceeded(work: Promise<void>): Promise<boolean> {

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Writer } from '../../src/ledger/writer.ts'
 import { admit } from '../../src/worker/settle/admit.ts'
-import { commitSettlement, releaseReservation } from '../../src/worker/settle/ledger.ts'
+import { commitSettlement, entryOf, releaseReservation } from '../../src/worker/settle/ledger.ts'
 import { rowsOf } from '../../src/worker/storage/batch-outcome.ts'
 import type { Database } from '../../src/worker/storage/database.ts'
-import { ledgerBehind } from '../../src/worker/storage/ledger-calls.ts'
+import { ledgerBehind, type LedgerCall } from '../../src/worker/storage/ledger-calls.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
 import { addCustomer, askOf, NOW, readLedgerTotals, settlementOf } from '../support/ledger.ts'
 
@@ -17,9 +17,17 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
+const writers = new Map<string, Writer>()
+
+async function settledBy(path: string, call: LedgerCall) {
+  const [outcome] = (await writers.get(path)?.operations([call])) ?? []
+  return outcome
+}
+
 /** A writer as its process has it. One that is opened over another stands for a process that was killed and started again. */
 async function open(path: string): Promise<Database> {
   const writer = await Writer.open(path, () => NOW)
+  writers.set(path, writer)
   return {
     batch: async (statements) => {
       const [answer] = await writer.batches([statements])
@@ -64,4 +72,20 @@ test('a writer that follows a killed one holds every open reservation, whatever 
   expect(await readLedgerTotals(last)).toEqual({ balance: 988n, reserved: 100n, rows: 2, open: 1 })
   await releaseReservation(last, 'open 2')
   expect(await readLedgerTotals(last)).toEqual({ balance: 988n, reserved: 0n, rows: 2, open: 0 })
+})
+
+test('a settlement that came in time is made, and one whose answer nobody awaits any more is not', async () => {
+  const path = join(directory, 'late.sqlite')
+  const db = await open(path)
+  const key = await addCustomer(db, { balance: 1_000n })
+  for (const id of ['late', 'in time']) await admit(db, askOf(key, id, { nano: 100n }))
+  const settle = (id: string, until: number) =>
+    settledBy(path, { kind: 'settle', entry: entryOf(settlementOf(key, id, { nano: 7n })), until })
+  expect(await settle('late', NOW - 1)).toEqual({
+    ok: false,
+    unavailable: true,
+    message: 'the settlement came too late',
+  })
+  expect(await settle('in time', NOW)).toMatchObject({ ok: true, kind: 'settle' })
+  expect(await readLedgerTotals(db)).toEqual({ balance: 993n, reserved: 100n, rows: 1, open: 1 })
 })

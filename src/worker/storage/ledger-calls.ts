@@ -27,6 +27,8 @@ export interface SettleCall {
   readonly entry: SettlementEntry
   /** The entry as JSON, where it came as that. */
   readonly text?: string
+  /** The last moment at which it may be made, ms: later nobody awaits the outcome, and what is billed may have been withheld. */
+  readonly until?: number
 }
 
 export interface ReleaseCall {

@@ -11,6 +11,12 @@ import { packCalls } from './packed-calls.ts'
 /** Far longer than any transaction takes; after that it is unknown whether it was committed. */
 const WRITE_TIMEOUT_MS = 10_000
 
+/**
+ * In that time, and so long before its end that the outcome comes within it, a settlement is begun or not at all. A ledger that
+ * stood still finds calls that were given up long ago, of which those for answers that were withheld meanwhile must not be billed.
+ */
+const SETTLED_WITHIN_MS = WRITE_TIMEOUT_MS - 1_000
+
 /** A total over a long ledger takes a second, and others may be ahead of it. */
 const READ_TIMEOUT_MS = 30_000
 
@@ -31,7 +37,10 @@ export function ledgerStorage(binding: LedgerBinding, host: LedgerLinkHost): Sto
         const terms = { count: packed.batches.length, timeoutMs: READ_TIMEOUT_MS }
         return link.call<BatchOutcome>(pathOfRead(packed), JSON.stringify(packed), terms)
       },
-      operate: (calls) => post<LedgerOutcome>(LEDGER_PATHS.operate, packCalls(calls), calls.length),
+      operate: (calls) => {
+        const body = packCalls(calls, host.now() + SETTLED_WITHIN_MS)
+        return post<LedgerOutcome>(LEDGER_PATHS.operate, body, calls.length)
+      },
     },
     host,
   )

@@ -5,6 +5,8 @@ import type { AdmissionEntry, SettlementEntry } from './ledger-operations.ts'
 interface Packed {
   readonly plans: readonly AdmissionEntry['plans'][]
   readonly calls: readonly PackedCall[]
+  /** Of its settlements. */
+  readonly until?: number
 }
 
 type PackedCall =
@@ -22,8 +24,9 @@ const END = '\n'
 /**
  * Packs operations, in order, for a call to a ledger process. The entry of each settlement is a line of its own after the first,
  * so that the ledger has the text that its journal takes without writing it again.
+ * @param until the last moment at which settlements may be made, ms
  */
-export function packCalls(calls: readonly LedgerCall[]): string {
+export function packCalls(calls: readonly LedgerCall[], until?: number): string {
   const indexes = new Map<AdmissionEntry['plans'], number>()
   const indexOf = (plans: AdmissionEntry['plans']) => {
     const index = indexes.get(plans) ?? indexes.size
@@ -40,7 +43,8 @@ export function packCalls(calls: readonly LedgerCall[]): string {
     const { plans, ...entry } = call.entry
     return { kind: 'admit', entry, plans: indexOf(plans) }
   })
-  const first: Packed = { plans: [...indexes.keys()], calls: packed }
+  const late = until === undefined ? {} : { until }
+  const first: Packed = { plans: [...indexes.keys()], calls: packed, ...late }
   return [JSON.stringify(first), ...entries].join(END)
 }
 
@@ -52,10 +56,10 @@ export function unpackCalls(text: string): readonly LedgerCall[] {
   const [first = '', ...entries] = text.split(END)
   // The worker is the same program, behind a pinned certificate.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const { plans, calls } = JSON.parse(first) as Packed
+  const { plans, calls, until } = JSON.parse(first) as Packed
   let next = 0
   return calls.map((call) => {
-    if (call.kind === 'settle') return settlementIn(entries[next++])
+    if (call.kind === 'settle') return settlementIn(entries[next++], until)
     if (call.kind !== 'admit') return call
     const own = plans[call.plans]
     if (own === undefined) throw new Error('internal error: an admission without its plans')
@@ -63,8 +67,9 @@ export function unpackCalls(text: string): readonly LedgerCall[] {
   })
 }
 
-function settlementIn(text: string | undefined): LedgerCall {
+function settlementIn(text: string | undefined, until: number | undefined): LedgerCall {
   if (text === undefined) throw new Error('internal error: a settlement without its entry')
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return { kind: 'settle', entry: JSON.parse(text) as SettlementEntry, text }
+  const entry = JSON.parse(text) as SettlementEntry
+  return { kind: 'settle', entry, text, ...(until === undefined ? {} : { until }) }
 }

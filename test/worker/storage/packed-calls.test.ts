@@ -68,6 +68,12 @@ describe('packed operations', () => {
     )
   })
 
+  test('have the time until which settlements are awaited, where it is given', () => {
+    const [settled, admitted] = unpackCalls(packCalls([settlement('1'), admission('2')], 1_000))
+    expect(settled).toMatchObject({ ...settlement('1'), until: 1_000 })
+    expect(admitted).toEqual(admission('2'))
+  })
+
   test('have plans that are the same once', () => {
     const packed = packCalls(['1', '2', '3'].map(admission))
     expect(packed.split('requests_per_minute')).toHaveLength(2)
