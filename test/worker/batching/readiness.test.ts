@@ -21,6 +21,10 @@ function opened() {
 }
 
 describe('readiness', () => {
+  // The checks' own time does not pass.
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
   it('is checked once for all that ask together', async () => {
     const { state, gate, readiness } = opened()
     const { promise, resolve } = Promise.withResolvers<void>()
