@@ -15,7 +15,10 @@ export interface Connection {
   close(): void
 }
 
-/** Time limits, from the start of a connection, for its first byte and for its TLS handshake; workerd has none. */
+/**
+ * Time limits: for the first byte, from the start of a connection, and for its TLS handshake, from when a worker has it; workerd
+ * has none. A client that waited for a worker to be replaced has done nothing wrong.
+ */
 const TIMEOUT_SECONDS: Readonly<Record<Exclude<Stage, 'established'>, number>> = {
   held: 30,
   handshaking: 15,
@@ -72,6 +75,8 @@ export class ConnectionTable<C extends Connection> {
   readonly #now: () => number
   readonly #all = new Pool<C>()
   readonly #bySource = new Map<string, Pool<C>>()
+  /** When each handshake reached a worker. */
+  readonly #begunAt = new WeakMap<C, number>()
   #refused = 0
   #closed = 0
 
@@ -116,6 +121,7 @@ export class ConnectionTable<C extends Connection> {
     for (const pool of [own, this.#all]) {
       if (pool.remove(connection)) pool.stages[stage].add(connection)
     }
+    if (stage === 'handshaking') this.#begunAt.set(connection, this.#now())
     return true
   }
 
@@ -130,10 +136,12 @@ export class ConnectionTable<C extends Connection> {
   /** Closes connections that exceeded their time limit. */
   closeExpired(): void {
     const now = this.#now()
-    for (const stage of ['held', 'handshaking'] as const) {
-      for (const connection of this.#all.stages[stage]) {
-        if (now - connection.openedAt >= TIMEOUT_SECONDS[stage]) this.#close(connection)
-      }
+    const { held, handshaking } = this.#all.stages
+    for (const connection of held) {
+      if (now - connection.openedAt >= TIMEOUT_SECONDS.held) this.#close(connection)
+    }
+    for (const connection of handshaking) {
+      if (this.#secondsOf(connection) >= TIMEOUT_SECONDS.handshaking) this.#close(connection)
     }
   }
 
@@ -159,9 +167,13 @@ export class ConnectionTable<C extends Connection> {
 
   #closeOldestHandshake(pool: Pool<C>): boolean {
     const [oldest] = pool.stages.handshaking
-    const overdue =
-      oldest !== undefined && this.#now() - oldest.openedAt >= HANDSHAKE_EVICTION_SECONDS
+    const overdue = oldest !== undefined && this.#secondsOf(oldest) >= HANDSHAKE_EVICTION_SECONDS
     return overdue && this.#close(oldest)
+  }
+
+  /** How long a handshake has taken. */
+  #secondsOf(connection: C): number {
+    return this.#now() - (this.#begunAt.get(connection) ?? connection.openedAt)
   }
 
   #close(connection: C): true {

@@ -143,6 +143,29 @@ describe('time', () => {
     table.closeExpired()
     expect(table.size).toBe(1)
   })
+
+  test('for a handshake begins when a worker has it, however long its client waited for one', () => {
+    const { one } = comes('waiting')
+    seconds = 20
+    table.move(one, 'handshaking')
+    table.closeExpired()
+    seconds = 34
+    table.closeExpired()
+    expect(closed).toEqual([])
+    seconds = 35
+    table.closeExpired()
+    expect(closed).toEqual(['waiting'])
+  })
+
+  test('to make room for others likewise', () => {
+    const waited = ['a', 'b', 'c'].map((name) => comes(name, name).one)
+    seconds = 20
+    for (const one of waited) table.move(one, 'handshaking')
+    expect(comes('d', 'd', 'handshaking').in).toBe(false)
+    seconds = 23
+    expect(comes('e', 'e', 'handshaking').in).toBe(true)
+    expect(closed).toEqual(['a'])
+  })
 })
 
 describe('a connection', () => {
