@@ -43,6 +43,25 @@ function chat(body: string, headers: Record<string, string> = {}): Promise<Respo
   })
 }
 
+/** Whoever forwards the request by its length would take the rest of it for another, of another client. */
+test('a body with both a length and chunks ends with its chunks, and its connection takes no other request', async () => {
+  const authorization = `Bearer ${stack.local.api_key}`
+  const body = JSON.stringify(OK)
+  const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+  const behind = rawRequest('GET', '/v1/models', { authorization })
+  for (const length of [body.length, chunks.length + behind.length]) {
+    const both = { 'content-length': length, 'transfer-encoding': 'chunked' }
+    const client = await RawClient.connect(stack.local.base_url)
+    client.send(rawRequest('POST', '/v1/chat/completions', { authorization, ...both }, chunks))
+    client.send(behind)
+    expect(await client.hears('"chat.completion"')).toBe(true)
+    expect(await client.hears('"object":"list"', 500)).toBe(false)
+    expect(client.received).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is)
+    expect(client.closed).toBe(true)
+    client.leave()
+  }
+})
+
 describe('a chat request is refused', () => {
   const cases: [what: string, body: string, expected: Refusal][] = [
     ['that is not JSON', `{"${CANARY}`, refusal(400, 'invalid_request_error')],
