@@ -37,6 +37,7 @@ export const constraintsSchema = z
       .describe('The connection must be pinned to one of these pieces of evidence.'),
   })
   .refine((given) => Object.values(given).some((value) => value !== undefined))
+  .meta({ minProperties: 1 })
 
 export type Constraints = z.output<typeof constraintsSchema>
 

@@ -111,6 +111,12 @@ describe('a chat request', () => {
   test.each<[object, boolean]>([
     [{ model: MODEL, messages }, true],
     [{ model: MODEL, messages, vendor: 1, n: 1, failover: ['gpt-oss-120b'] }, true],
+    // A null is no value, as clients of the format send it for what is not set.
+    [{ model: MODEL, messages, stream: null, temperature: null, max_tokens: null }, true],
+    [{ model: MODEL, messages, failover: null, reasoning: null, attestation: null }, true],
+    [{ model: MODEL, messages, stream_options: null, include_reasoning: null, top_p: null }, true],
+    [{ model: MODEL, messages, attestation: {} }, false],
+    [{ model: null, messages }, false],
     [{ messages }, false],
     [{ model: MODEL, messages: [] }, false],
     [{ model: MODEL, messages: [{ content: 'Hi' }] }, false],
@@ -126,6 +132,88 @@ describe('a chat request', () => {
     const answer = await post('/v1/chat/completions', body)
     expect(answer.status).toBe(taken ? 200 : 400)
     expect(faultsOf(taken ? 'ChatCompletion' : 'Error', await answer.json())).toBeNull()
+  })
+})
+
+describe('a request to another front door', () => {
+  const EVERYWHERE = [{ model: 7 }, { failover: 'a' }, { failover: [1] }, { attestation: {} }]
+
+  interface Body extends Readonly<Record<string, unknown>> {
+    readonly model: string
+  }
+
+  test.each<[string, string, Body, readonly object[]]>([
+    [
+      '/v1/embeddings',
+      'EmbeddingsRequest',
+      { model: 'bge-m3', input: 'Hi' },
+      [
+        { input: undefined },
+        { input: [] },
+        { input: '' },
+        { input: ['a', 1] },
+        { input: [-1] },
+        { input: [[]] },
+        { encoding_format: 'hex' },
+        { dimensions: 0 },
+        { user: 7 },
+      ],
+    ],
+    [
+      '/v1/responses',
+      'ResponsesRequest',
+      { model: MODEL, input: 'Hi' },
+      [
+        { input: undefined },
+        { input: 7 },
+        { instructions: 7 },
+        { stream: 'yes' },
+        { max_output_tokens: 0 },
+        { temperature: 3 },
+        { top_logprobs: 21 },
+        { reasoning: 'high' },
+        { text: { format: { type: 'xml' } } },
+        { tools: [{}] },
+        { include: 'a' },
+        { metadata: { a: 1 } },
+        { include_reasoning: 'no' },
+      ],
+    ],
+    [
+      '/v1/messages',
+      'MessagesRequest',
+      { model: MODEL, messages },
+      [
+        { messages: undefined },
+        { messages: [] },
+        { messages: [{ content: 'Hi' }] },
+        { system: 7 },
+        { max_tokens: 0 },
+        { temperature: 3 },
+        { stop_sequences: 'a' },
+        { tools: {} },
+        { tool_choice: 'any' },
+        { thinking: true },
+        { thinking: { type: 'enabled', budget_tokens: 0 } },
+        { output_config: 'high' },
+        { output_format: {} },
+      ],
+    ],
+  ])('%s is taken by the description as by the router', async (path, schema, body, wrong) => {
+    const nulls = { failover: null, attestation: null, vendor: 1 }
+    for (const right of [body, { ...body, ...nulls }, { ...body, failover: [body.model] }]) {
+      expect(faultsOf(schema, right)).toBeNull()
+      expect((await post(path, right)).status).toBe(200)
+    }
+    for (const one of [...EVERYWHERE, ...wrong]) {
+      const given: unknown = JSON.parse(JSON.stringify({ ...body, ...one }))
+      const taken = faultsOf(schema, given) === null
+      expect([one, taken, (await post(path, { ...body, ...one })).status]).toEqual([
+        one,
+        false,
+        400,
+      ])
+    }
   })
 })
 

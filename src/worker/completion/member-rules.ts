@@ -88,12 +88,18 @@ export function refusalOf({ member, note, code, details }: Omit<MemberRule, 'bec
 
 const MEANING = { mapped: 'Becomes', dropped: 'Dropped:', refused: 'Refused:' } as const
 
-/** Every member of a table for the interface description, with how it is treated. */
-export function describeMembers(rules: readonly MemberRule[]): Record<string, z.ZodType> {
+/**
+ * Every member of a table for the interface description, with how it is treated.
+ * @param forms of the members that are checked; any value is described for others
+ */
+export function describeMembers(
+  rules: readonly MemberRule[],
+  forms: Readonly<Record<string, z.ZodType>>,
+): Record<string, z.ZodType> {
   return Object.fromEntries(
     rules.map(({ member, becomes, note }) => [
       member,
-      z.unknown().optional().describe(`${MEANING[becomes]} ${note}.`),
+      (forms[member] ?? z.unknown().optional()).describe(`${MEANING[becomes]} ${note}.`),
     ]),
   )
 }

@@ -40,12 +40,17 @@ const members = z.object({
     .optional(),
 })
 
+const { model: selector, ...optionalMembers } = members.shape
+
 /**
  * The whole body for the interface description: members checked here, members forwarded unread, and members scanned
- * elsewhere. For all others the routes decide (`forward`).
+ * elsewhere. For all others the routes decide (`forward`). Null counts as absent.
  */
 export const chatBodySchema = z.looseObject({
-  ...members.shape,
+  model: selector,
+  ...Object.fromEntries(
+    Object.entries(optionalMembers).map(([name, schema]) => [name, schema.nullable()]),
+  ),
   messages: z
     .array(
       z.looseObject({
@@ -58,9 +63,9 @@ export const chatBodySchema = z.looseObject({
     .min(1),
   reasoning: z
     .enum([...EFFORTS, 'none'])
-    .optional()
+    .nullish()
     .describe('Effort; `none` is another name of `off`.'),
-  attestation: constraintsSchema.optional().describe('What the provider must meet.'),
+  attestation: constraintsSchema.nullish().describe('What the provider must meet.'),
   ...Object.fromEntries(PASSED_MEMBERS.map((name) => [name, forwardedUnchanged.optional()])),
 })
 

@@ -1,18 +1,30 @@
 import { z } from 'zod'
+import { constraintsSchema } from '../../protocol/constraints.ts'
 import { describeMembers } from '../completion/member-rules.ts'
 import {
   CHAT_ERRORS,
   PAID_CHAT_ANSWER_HEADERS,
   PAID_CHAT_HEADERS,
 } from '../completion/operation-parts.ts'
+import { failoverSchema } from '../completion/request-members.ts'
 import type { Operation } from '../http/operation.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { EMBEDDINGS_MEMBERS } from './members.ts'
 
+const text = z.string().min(1)
+const tokens = z.array(z.int().min(0)).min(1)
+
+/** In the forms that `parseEmbeddingsRequest` checks. */
 const bodySchema = z.looseObject({
-  ...describeMembers(EMBEDDINGS_MEMBERS),
+  ...describeMembers(EMBEDDINGS_MEMBERS, {
+    input: z.union([text, z.array(text).min(1), tokens, z.array(tokens).min(1)]),
+    encoding_format: z.enum(['float', 'base64']).nullish(),
+    dimensions: z.int().min(1).max(65_536).nullish(),
+    user: z.string().nullish(),
+    failover: failoverSchema.nullish(),
+    attestation: constraintsSchema.nullish(),
+  }),
   model: z.string().describe('A route selector.'),
-  encoding_format: z.enum(['float', 'base64']).nullish(),
 })
 
 const answerSchema = z.looseObject({

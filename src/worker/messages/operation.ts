@@ -4,15 +4,46 @@ import {
   PAID_CHAT_ANSWER_HEADERS,
   PAID_CHAT_HEADERS,
 } from '../completion/operation-parts.ts'
+import { constraintsSchema } from '../../protocol/constraints.ts'
 import { describeMembers } from '../completion/member-rules.ts'
+import { failoverSchema } from '../completion/request-members.ts'
 import type { Operation } from '../http/operation.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { MESSAGES_MEMBERS } from './members.ts'
 
+const blocks = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))])
+const jsonSchema = z.looseObject({
+  type: z.literal('json_schema'),
+  schema: z.record(z.string(), z.unknown()),
+})
+
+/** In the forms that `parseMessagesRequest` checks. */
 const bodySchema = z.looseObject({
-  ...describeMembers(MESSAGES_MEMBERS),
+  ...describeMembers(MESSAGES_MEMBERS, {
+    messages: z
+      .array(z.looseObject({ role: z.enum(['user', 'assistant', 'system']), content: blocks }))
+      .min(1),
+    system: blocks.nullish(),
+    max_tokens: z.int().min(1).nullish(),
+    temperature: z.number().min(0).max(2).nullish(),
+    stop_sequences: z.array(z.string()).nullish(),
+    tools: z.array(z.looseObject({})).nullish(),
+    tool_choice: z.looseObject({ type: z.enum(['auto', 'any', 'tool', 'none']) }).nullish(),
+    thinking: z
+      .looseObject({
+        type: z.enum(['enabled', 'adaptive', 'disabled']),
+        budget_tokens: z.int().min(1).optional(),
+        display: z.string().nullish(),
+      })
+      .nullish(),
+    output_config: z
+      .looseObject({ effort: z.string().nullish(), format: jsonSchema.nullish() })
+      .nullish(),
+    output_format: jsonSchema.nullish(),
+    failover: failoverSchema.nullish(),
+    attestation: constraintsSchema.nullish(),
+  }),
   model: z.string().describe('A route selector, or `auto`.'),
-  messages: z.array(z.looseObject({ role: z.string() })),
 })
 
 const messageSchema = z.looseObject({

@@ -1,19 +1,49 @@
 import { z } from 'zod'
 import type { Operation } from '../http/operation.ts'
+import { constraintsSchema } from '../../protocol/constraints.ts'
+import { EFFORTS } from '../../protocol/effort.ts'
 import { describeMembers } from '../completion/member-rules.ts'
 import {
   CHAT_ERRORS,
   PAID_CHAT_ANSWER_HEADERS,
   PAID_CHAT_HEADERS,
 } from '../completion/operation-parts.ts'
+import { failoverSchema } from '../completion/request-members.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { RESPONSES_MEMBERS } from './members.ts'
 
+/** In the forms that `parseResponsesRequest` checks. */
 const responsesBodySchema = z.looseObject({
-  ...describeMembers(RESPONSES_MEMBERS),
+  ...describeMembers(RESPONSES_MEMBERS, {
+    input: z.union([z.string(), z.array(z.looseObject({})).min(1)]),
+    instructions: z.string().nullish(),
+    stream: z.boolean().nullish(),
+    max_output_tokens: z.int().min(1).nullish(),
+    temperature: z.number().min(0).max(2).nullish(),
+    top_logprobs: z.int().min(0).max(20).nullish(),
+    reasoning: z
+      .looseObject({
+        effort: z.enum([...EFFORTS, 'none']).nullish(),
+        summary: z.string().nullish(),
+      })
+      .nullish(),
+    text: z
+      .looseObject({
+        format: z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) }).nullish(),
+        verbosity: z.string().nullish(),
+      })
+      .nullish(),
+    tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+    tool_choice: z
+      .union([z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.string() })])
+      .nullish(),
+    include: z.array(z.string()).nullish(),
+    metadata: z.record(z.string(), z.string()).nullish(),
+    include_reasoning: z.boolean().nullish(),
+    failover: failoverSchema.nullish(),
+    attestation: constraintsSchema.nullish(),
+  }),
   model: z.string().describe('A route selector, or `auto`.'),
-  input: z.union([z.string(), z.array(z.looseObject({}))]),
-  stream: z.boolean().nullish(),
 })
 
 const responseSchema = z.looseObject({
