@@ -25,6 +25,7 @@ interface UnsealOptions {
   readonly configuration?: string
   readonly environment?: string
   readonly allowSimulated?: boolean
+  readonly requireCrl?: boolean
   readonly state: string
   readonly watch?: string
   readonly json?: boolean
@@ -48,6 +49,7 @@ export function unsealSubcommand(): Subcommand {
       'of `GET /admin/ledger`, last seen: a ledger behind it was rolled back',
     )
     .option('--environment <name>', 'the environment it must be for (default: production)')
+    .option('--require-crl', "fail without AMD's revocation list")
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
     .option('--watch <hosts.json>', 'unseal these hosts whenever they come up, without a person')
@@ -75,6 +77,7 @@ async function unsealOnce(address: string | undefined, options: UnsealOptions): 
       bundle: options.bundle === undefined ? undefined : await readBundle(options.bundle),
       configurationSha256: await digestOfConfiguration(given.configuration),
       allowSimulated: options.allowSimulated === true,
+      requireCrl: options.requireCrl === true,
       environment: options.environment,
       state: options.state,
     },
@@ -98,20 +101,20 @@ function positionOf(text: string | undefined): number | undefined {
 }
 
 function describe(outcome: UnsealOutcome): Outcome {
-  const { checks } = outcome.proof
+  const { checks, notes } = outcome.proof
   if (outcome.kind === 'unsealed') {
     // A rehearsal must not pass for the proof of a machine.
     const simulated = checks.some(({ name }) => name === 'simulated_platform')
     const summary = `UNSEALED${simulated ? ON_SIMULATED : ''}: the router proved itself and has its secrets`
-    return { ok: true, summary, checks }
+    return { ok: true, summary, checks, notes }
   }
   if (outcome.kind === 'unproven') {
     const failed = checks.find(({ ok }) => !ok)
     const summary = `NOT UNSEALED: ${failed?.name ?? 'its evidence'} does not hold; nothing was sent`
-    return { ok: false, summary, checks }
+    return { ok: false, summary, checks, notes }
   }
   const summary = `REFUSED BY THE ROUTER: ${outcome.reason}: ${outcome.message}`
-  return { ok: false, summary, checks }
+  return { ok: false, summary, checks, notes }
 }
 
 /** Checks the hosts until stopped, printing one JSON line for each decision. */

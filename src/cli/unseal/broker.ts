@@ -128,6 +128,7 @@ export class Broker {
       bundle: file.bundle === undefined ? undefined : await readBundle(file.bundle),
       configurationSha256: await digestOfConfiguration(host.configuration),
       allowSimulated: file.allow_simulated,
+      requireCrl: file.require_crl,
       environment: file.environment,
       state: file.state,
       inTurn: (work) => this.#inTurn(work),

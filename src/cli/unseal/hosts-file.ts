@@ -22,6 +22,7 @@ const hostsSchema = z.strictObject({
   bundle: z.string().optional(),
   environment: z.string().optional(),
   allow_simulated: z.boolean().default(false),
+  require_crl: z.boolean().default(false),
   /** The file with the last accepted trust bundle. */
   state: z.string().optional(),
   /** The file with the last ledger position of each host. */

@@ -16,6 +16,8 @@ export interface GuestPolicy {
   /** The operator's own copy of the trust bundle (JWS); without it, the one that the router publishes. */
   readonly bundle?: string | undefined
   readonly allowSimulated: boolean
+  /** Refuses evidence without AMD's revocation list, which the router's host can leave away. */
+  readonly requireCrl: boolean
   readonly environment?: string | undefined
   /** The file with the last accepted bundle; `none`: it is not stored. */
   readonly state: string
@@ -26,6 +28,8 @@ export interface GuestPolicy {
 export interface GuestProof {
   readonly ok: boolean
   readonly checks: readonly Check[]
+  /** What could not be judged, and why. */
+  readonly notes: readonly string[]
   /** Made for this proof; the router answers one document for it. */
   readonly nonce: string
 }
@@ -42,7 +46,7 @@ export async function proveGuest(
 ): Promise<GuestProof> {
   const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)))
   const trusted = await trustFor(connection, policy)
-  if (trusted.bundle === undefined) return { ok: false, checks: trusted.checks, nonce }
+  if (trusted.bundle === undefined) return { ok: false, checks: trusted.checks, notes: [], nonce }
   const answer = await connection.get(`/attestation?nonce=${nonce}`)
   if (answer.status !== 200) {
     throw new InputError(`${connection.base.origin}/attestation answers ${answer.status}`)
@@ -51,11 +55,13 @@ export async function proveGuest(
   const result = await verifyEnvelope(envelope, {
     now: Date.now(),
     simulated: policy.allowSimulated ? 'any' : 'refuse',
+    requireCrl: policy.requireCrl,
     trust: { bundle: trusted.bundle, rootJwk: policy.rootJwk },
     live: { nonce, tlsSpkiSha256: connection.tlsSpkiSha256 },
   })
   const configuration = checkConfiguration(envelope, policy.configurationSha256)
-  return { ...verdict([...trusted.checks, ...result.checks, configuration]), nonce }
+  const judged = verdict([...trusted.checks, ...result.checks, configuration])
+  return { ...judged, notes: result.notes, nonce }
 }
 
 /** The operator's own bundle counts for more than what the router publishes, which may be an earlier one. */

@@ -54,8 +54,9 @@ const hostOf = (name: string, address: string) => ({
   secrets: 'secrets.json',
 })
 
-async function readHosts(hosts: readonly object[]) {
+async function readHosts(hosts: readonly object[], more: object = {}) {
   const file = {
+    ...more,
     root_key: 'root.jwk.json',
     operator_key: 'operator.private.jwk.json',
     state: 'none',
@@ -119,6 +120,12 @@ describe('the broker', () => {
     ])
     await broker.lookAtAll(hosts)
     expect(asked).toEqual(['/healthz', '/healthz'])
+  })
+
+  test("takes from its file whether AMD's revocation list is required, and requires none unasked", async () => {
+    const hosts = [hostOf('guest', 'https://192.0.2.1')]
+    expect(await readHosts(hosts)).toMatchObject({ require_crl: false })
+    expect(await readHosts(hosts, { require_crl: true })).toMatchObject({ require_crl: true })
   })
 
   test('takes no list with one name for two hosts, whose ledgers it could not tell apart', async () => {
