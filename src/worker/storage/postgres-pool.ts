@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { outcomeOf, type BatchOutcome } from './batch-outcome.ts'
 import type { DatabaseNetwork } from './database-socket.ts'
+import { EarliestAlarm } from './earliest-alarm.ts'
 import type { LedgerAnswer, LedgerEnd, LedgerFunction, LedgerItem } from './postgres-calls.ts'
 import { createPostgresEngine, type PostgresEngine } from './postgres-engine.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Statement, type Sweep } from './database.ts'
@@ -26,6 +27,7 @@ export function makePostgresPool(
 ) {
   return class PostgresPool extends DurableObject<PoolEnv> {
     readonly #engine: PostgresEngine
+    readonly #alarm: EarliestAlarm
 
     constructor(ctx: DurableObjectState, env: PoolEnv) {
       super(ctx, env)
@@ -36,9 +38,10 @@ export function makePostgresPool(
         now,
         random,
       })
+      this.#alarm = new EarliestAlarm((time) => ctx.storage.setAlarm(time))
       void ctx.blockConcurrencyWhile(async () => {
-        const alarm = await ctx.storage.getAlarm()
-        if (alarm === null) await ctx.storage.setAlarm(now() + SWEEP_AFTER_WRITE_MS)
+        this.#alarm.isAlready(await ctx.storage.getAlarm())
+        await this.#alarm.schedule(now() + SWEEP_AFTER_WRITE_MS)
       })
     }
 
@@ -47,6 +50,7 @@ export function makePostgresPool(
       customerId: string | null,
       statements: readonly Statement[],
     ): Promise<BatchOutcome> {
+      this.#sweepSoon()
       return outcomeOf(this.#engine.batch(customerId, statements))
     }
 
@@ -55,6 +59,7 @@ export function makePostgresPool(
       name: LedgerFunction,
       items: readonly LedgerItem[],
     ): Promise<readonly LedgerAnswer[]> {
+      this.#sweepSoon()
       return this.#engine.ledger.together(name, items)
     }
 
@@ -65,14 +70,20 @@ export function makePostgresPool(
 
     /** Runs one round of maintenance, and schedules the next one even if this one fails. */
     override async alarm(): Promise<void> {
+      this.#alarm.wentOff()
       let next: number | undefined
       try {
         next = (await sweep(this.#engine.directory, now())).next
       } finally {
         const latest = now() + SWEEP_AFTER_WRITE_MS
         const due = Math.max(next ?? latest, now() + SWEEP_PAUSE_MS)
-        await this.ctx.storage.setAlarm(Math.min(due, latest))
+        await this.#alarm.schedule(Math.min(due, latest))
       }
+    }
+
+    /** It is so already, unless the clock was set back since the alarm was set: then no round would run until it has caught up. */
+    #sweepSoon(): void {
+      void this.#alarm.scheduleAfterWrite(now() + SWEEP_AFTER_WRITE_MS)
     }
   }
 }

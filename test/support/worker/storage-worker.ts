@@ -71,10 +71,18 @@ export class StoreObject extends Store {
     }
   }
 }
-export const PostgresPool = makePostgresPool(sweep, { now, random: Math.random })
+const Pool = makePostgresPool(sweep, { now, random: Math.random })
+
+export class PostgresPool extends Pool {
+  /** Leaves the alarm as a clock leaves it that was ahead. */
+  async postponeAlarm(byMs: number): Promise<void> {
+    await this.ctx.storage.setAlarm(Date.now() + byMs)
+  }
+}
 
 interface TestEnv extends StorageEnv {
   readonly STORE: DurableObjectNamespace<StoreObject>
+  readonly POSTGRES: DurableObjectNamespace<PostgresPool>
 }
 
 const askSchema = z.object({
@@ -97,6 +105,8 @@ const askSchema = z.object({
   failCommit: z.boolean().optional(),
   /** Whether it refuses the next attempt to set its alarm. */
   refuseAlarm: z.boolean().optional(),
+  /** By how much the alarm of the pool is to go off late. */
+  postponeAlarmMs: z.number().optional(),
 })
 
 function createWorker() {
@@ -114,6 +124,10 @@ function createWorker() {
     }
     if (ask.refuseAlarm === true) {
       await env.STORE.get(env.STORE.idFromName('ledger')).refuseAlarm()
+      return {}
+    }
+    if (ask.postponeAlarmMs !== undefined) {
+      await env.POSTGRES.get(env.POSTGRES.idFromName('pool')).postponeAlarm(ask.postponeAlarmMs)
       return {}
     }
     const storage =

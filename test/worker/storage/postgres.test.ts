@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -8,9 +11,10 @@ import { remoteStorage } from '../../support/remote-storage.ts'
 import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
 import { describeStorageContract, type EngineUnderTest } from './contract.ts'
 
-async function startInstance(databaseUrl: string): Promise<WorkerdProcess> {
+async function startInstance(databaseUrl: string, directory?: string): Promise<WorkerdProcess> {
   const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
-  return startWorkerd({ script, text: { STORAGE: 'postgres', DATABASE_URL: databaseUrl } })
+  const text = { STORAGE: 'postgres', DATABASE_URL: databaseUrl }
+  return startWorkerd({ script, text, ...(directory === undefined ? {} : { directory }) })
 }
 
 function storageOf(workerd: WorkerdProcess) {
@@ -103,5 +107,25 @@ describe('the PostgreSQL pool', () => {
     }
     const swept = [{ name: 'swept-1' }, { name: 'swept-2' }]
     await expect.poll(() => db.batch([names]), { timeout: 30_000 }).toEqual([swept])
+  })
+
+  it('runs it soon although its alarm is set to a time far ahead, as by a clock that was set back since', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'cmr-test-pool-'))
+    const url = await server.createDatabase()
+    const before = await startInstance(url, directory)
+    const ask = { instance: 'one', customer: null, postponeAlarmMs: 86_400_000 }
+    const answer = await fetch(`http://127.0.0.1:${before.port}/`, {
+      method: 'POST',
+      body: JSON.stringify(ask),
+    })
+    expect(await answer.json()).toEqual({})
+    await before.stop()
+
+    const after = await startInstance(url, directory)
+    const db = storageOf(after).directory()
+    const swept = { sql: "SELECT name FROM secrets WHERE name = 'swept-1'", params: [] }
+    await expect.poll(() => db.batch([swept]), { timeout: 15_000 }).toEqual([[{ name: 'swept-1' }]])
+    await after.stop()
+    await rm(directory, { recursive: true })
   })
 })
