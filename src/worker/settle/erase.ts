@@ -19,8 +19,8 @@ const ROWS_OF_A_ROUND = 500
 /** Customers processed in one round. */
 const CUSTOMERS_OF_A_ROUND = 4
 
-/** The admin interface accepts no longer names, in UTF-16 units. */
-const MAX_NAME_CHARACTERS = 400
+/** The admin interface accepts no longer names: 200 UTF-16 units, each of which takes up to three bytes. */
+const MAX_NAME_BYTES = 600
 
 /** Delay before a customer with requests in progress is tried again, ms. */
 const WAIT_MS = 10_000
@@ -39,13 +39,14 @@ export async function beginErasure(
   const own = sql`customer_id = ${customerId}`
   const underWay = sql`EXISTS (SELECT 1 FROM erasures WHERE erasures.customer_id = ${customerId})`
   const rows = await db.batch([
+    // Names are overwritten at their own length: clearing alone would leave the bytes in the file, and so would anything that changes
+    // the length of the row, as all that follows does.
+    sql`UPDATE customers SET name = ${filler('name')} WHERE ${own} AND erased_at IS NULL`,
     lockCustomer(customerId),
     sql`INSERT INTO erasures (customer_id, ledger_id, next_at)
       SELECT customer_id, ${text(ledgerId)}, ${int64(now)} FROM customers
       WHERE ${own} AND erased_at IS NULL ON CONFLICT (customer_id) DO NOTHING`,
-    // Names are overwritten at their own length: clearing alone would leave the bytes in the file.
-    sql`UPDATE customers SET name = ${filler('name')},
-        suspended_at = COALESCE(suspended_at, ${int64(now)}),
+    sql`UPDATE customers SET suspended_at = COALESCE(suspended_at, ${int64(now)}),
         erased_at = COALESCE(erased_at, ${int64(now)}), erased_keys = erased_keys +
           (SELECT COUNT(*) FROM api_keys WHERE api_keys.customer_id = ${customerId})
       WHERE ${own} AND ${underWay}`,
@@ -60,9 +61,9 @@ export async function beginErasure(
   return row === undefined ? undefined : textOf(row, 'ledger_id')
 }
 
-/** SQL expression: as many zeros as the text has characters. */
+/** SQL expression: as many zeros as the text has bytes. */
 function filler(column: string): Statement {
-  return raw(`SUBSTR('${'0'.repeat(MAX_NAME_CHARACTERS)}', 1, LENGTH(${column}))`)
+  return raw(`SUBSTR('${'0'.repeat(MAX_NAME_BYTES)}', 1, OCTET_LENGTH(${column}))`)
 }
 
 /** One bounded round for each customer that is due. */

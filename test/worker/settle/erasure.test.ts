@@ -2,6 +2,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { insertCustomer } from '../../../src/worker/admin/customers.ts'
+import { insertKey } from '../../../src/worker/admin/keys.ts'
 import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
@@ -47,6 +49,36 @@ test.each([300, 3_000, 40_000])(
     await sweep(db, NOW + 2)
     await sweep(db, NOW + 2)
     checkpoint()
+    expect(await leftInFile()).toEqual([])
+    db.connection.close()
+  },
+)
+
+test.each([
+  ['ASCII', 'Miller & Sons'],
+  ['other characters, which take several bytes', 'Ännchens Müßiggang 😀 GmbH'],
+])(
+  'of the names of erased customers and their keys nothing is left in the file, be they of %s',
+  async (kind, text) => {
+    const path = join(directory, `names-${kind.length}.sqlite`)
+    const db = openSqlite(path)
+    db.connection.exec('PRAGMA secure_delete = OFF')
+    const names = Array.from({ length: 8 }, (_, i) => [`${text} (${i})`, `Key of ${text} [${i}]`])
+    const leftInFile = async () => {
+      db.connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      const file = await readFile(path)
+      // The end of a name is enough to know it by.
+      return names.flat().filter((name) => file.includes(name.slice(-12)))
+    }
+    for (const [i, [name = '', ofKey = '']] of names.entries()) {
+      const id = `customer-${i}`
+      const terms = { plan: 'standard', billing: 'prepaid', receiptRetentionDays: null } as const
+      await insertCustomer(db, id, { name, balanceNano: 1_000_000n, ...terms }, NOW)
+      const key = { name: ofKey, key: `secret ${i}`, prefix: `prefix-${i}` }
+      await insertKey(db, id, key, NOW)
+    }
+    expect(await leftInFile()).toEqual(names.flat())
+    for (const i of names.keys()) await beginErasure(db, `customer-${i}`, `ledger-${i}`, NOW)
     expect(await leftInFile()).toEqual([])
     db.connection.close()
   },

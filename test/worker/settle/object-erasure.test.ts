@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { insertCustomer } from '../../../src/worker/admin/customers.ts'
+import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
@@ -65,4 +67,23 @@ test('a Durable Object does not let its former bytes be zeroed by SQLite, which 
     const refused = storage.directory().batch([{ sql, params: [] }])
     await expect(refused).rejects.toThrow('not authorized: SQLITE_AUTH')
   }
+})
+
+test('a Durable Object keeps nothing of the name of an erased customer in its file', async () => {
+  const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
+  const workerd = await startWorkerd({ script, text: {}, directory })
+  const storage = remoteStorage((body) =>
+    fetch(`http://127.0.0.1:${workerd.port}/`, { method: 'POST', body }),
+  )
+  const names = Array.from({ length: 8 }, (_, i) => `Müßiggang (${i}), end-of-${i}.`)
+  for (const [i, name] of names.entries()) {
+    const terms = { plan: 'standard', billing: 'prepaid', receiptRetentionDays: null } as const
+    const customer = { name, balanceNano: 1n, ...terms }
+    await insertCustomer(storage.customer(`named-${i}`), `named-${i}`, customer, NOW)
+  }
+  for (const i of names.keys()) {
+    await beginErasure(storage.customer(`named-${i}`), `named-${i}`, `ledger-${i}`, NOW)
+  }
+  await workerd.stop()
+  expect(await leftInFiles(names.map((_, i) => `end-of-${i}.`))).toEqual([])
 })
