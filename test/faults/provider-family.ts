@@ -144,6 +144,11 @@ interface Selection {
   readonly crowded?: boolean
 }
 
+function seenByDaemon(fault: ProviderCase): ProviderCase {
+  const { overDaemon } = fault
+  return overDaemon === undefined ? fault : { ...fault, stream: overDaemon, whole: overDaemon }
+}
+
 function providerFamily(
   name: string,
   {
@@ -156,7 +161,7 @@ function providerFamily(
     ...more
   }: Selection,
 ): AnyFamily {
-  const variants = variantsOf(cases, modes)
+  const variants = variantsOf(calls === 'worker' ? cases : cases.map(seenByDaemon), modes)
   const routes = variants.flatMap(routesOf)
   const options = { timeouts, ...more, ...(calls !== 'carried' && { pinned: calls === 'pinned' }) }
   return family({

@@ -12,6 +12,8 @@ export interface ProviderCase {
   /** Absent: the fault has no such form. */
   readonly stream?: Expectation
   readonly whole?: Expectation
+  /** In both ways of asking where the daemon calls, if it can tell more than the worker's platform. */
+  readonly overDaemon?: Expectation
   /** Further members of the request's body. */
   readonly more?: object
   /** Whether one of the router's clocks ends it, so that it needs short ones. */

@@ -164,6 +164,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
     },
     stream: unanswered(),
     whole: unanswered(),
+    overDaemon: UNCLASSIFIED,
   },
   {
     name: 'headers without end',
@@ -176,6 +177,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
     },
     stream: unanswered(),
     whole: unanswered(),
+    overDaemon: UNCLASSIFIED,
   },
   {
     name: 'a body that is longer than declared',
