@@ -41,7 +41,7 @@ beforeAll(async () => {
     },
   )
   customer = await world.newCustomer()
-}, 60_000)
+})
 afterAll(() => world.close())
 
 /** The answers that callers without pauses get until the time is over. */

@@ -39,6 +39,8 @@ beforeEach(() => {
   return openFront(true)
 })
 afterEach(() => {
+  // Else it would offer those who wait to a worker that is not there for as long as the process runs.
+  front.relayTo(undefined)
   for (const one of closing.splice(0)) {
     if ('destroy' in one) one.destroy()
     else one.close()

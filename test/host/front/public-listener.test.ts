@@ -47,6 +47,8 @@ beforeEach(async () => {
   port = await listener.listen('127.0.0.1', 0, false)
 })
 afterEach(() => {
+  // Else it would offer those who wait to a worker that is not there for as long as the process runs.
+  listener.relayTo(undefined)
   for (const socket of clients.splice(0)) socket.destroy()
   entered.length = 0
 })
