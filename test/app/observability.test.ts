@@ -72,7 +72,6 @@ beforeAll(async () => {
   await chat('nothing')
   const { enclave } = world.stack.local.pids
   const letBack = keepAway(world.stack.stateDir, 'enclave')
-  process.kill(enclave, 'SIGKILL')
   // For longer than the worker believes in a daemon that it has heard of.
   await delay(300)
   await chat('sound')

@@ -275,7 +275,6 @@ describe('a serving router', () => {
   test('says at once that a new key has to wait while its daemon is away', async () => {
     const printed = router.output().length
     const letBack = keepAway(router.stateDir, 'enclave')
-    process.kill(readServingFile(router.stateDir).parts['enclave'] ?? Number.NaN, 'SIGKILL')
     await until(() => router.output().slice(printed).includes('enclave  died: signal SIGKILL'))
     router.signal('SIGUSR2')
     const away = 'tls      the enclave daemon is being restarted: try again; the certificate in'

@@ -51,7 +51,6 @@ describe('when the daemon', () => {
     const before = await completionOf(await chat(stack))
     const { enclave } = stack.localNow().pids
     const letBack = keepAway(stack.stateDir, 'enclave')
-    process.kill(enclave, 'SIGKILL')
     await delay(300)
     const answer = await chat(stack)
     expect(answer.status).toBe(503)
