@@ -5,7 +5,7 @@ import { MAX_UNKNOWN_MEMBERS } from '../../src/worker/completion/few-entries.ts'
 import { MAX_BODY_BYTES } from '../../src/worker/completion/request-body.ts'
 import { MAX_FAILOVERS } from '../../src/worker/completion/request-members.ts'
 import { FILE_BYTES } from '../../src/worker/transcription/upload-body.ts'
-import { MAX_PAGE_SIZE } from '../../src/worker/usage/query.ts'
+import { MAX_PAGE_SIZE } from '../../src/worker/http/query.ts'
 
 /** docs/api.md, held against the code: a header or a claim that it does not describe fails here. */
 

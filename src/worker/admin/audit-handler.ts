@@ -1,17 +1,13 @@
 import { ApiError } from '../http/errors.ts'
-import { integerFrom, readParameter } from '../http/query.ts'
+import { readLimit } from '../http/query.ts'
 import { json } from '../http/reply.ts'
 import { asAdmin } from './as-admin.ts'
 import { listActions } from './audit-log.ts'
 
-const DEFAULT_LIMIT = 100
-const MAX_PAGE_SIZE = 1000
-
 /** GET /admin/audit, newest first; paged with `limit` and `before` (the last id of the previous page). */
 export const listAudit = asAdmin(async (request, { storage }) => {
   const query = new URL(request.url).searchParams
-  const asked = readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LIMIT
-  const limit = Math.min(asked, MAX_PAGE_SIZE)
+  const limit = readLimit(query)
   const before = query.get('before') ?? undefined
   if (before !== undefined && !/^[0-9a-f-]{36}$/.test(before)) {
     throw new ApiError('invalid_parameter', '`before` names no entry.', { param: 'before' })

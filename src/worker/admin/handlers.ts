@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
-import { integerFrom, readParameter } from '../http/query.ts'
+import { readLimit } from '../http/query.ts'
 import { json } from '../http/reply.ts'
 import { beginErasure } from '../settle/erase.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
@@ -31,8 +31,6 @@ import {
 
 /** The handlers of the operator's interface (docs/admin.md): JSON in and out, for holders of an admin token only. */
 
-const DEFAULT_LIMIT = 100
-const MAX_PAGE_SIZE = 1000
 const MAX_CONCURRENT_READS = 8
 
 /** POST /admin/customers */
@@ -76,10 +74,7 @@ export const patchCustomer = audited(
 /** GET /admin/customers, oldest first; paged with `limit` and `after` (the last id of the previous page). */
 export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
   const query = new URL(request.url).searchParams
-  const limit = Math.min(
-    readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LIMIT,
-    MAX_PAGE_SIZE,
-  )
+  const limit = readLimit(query)
   const after = query.get('after') ?? undefined
   if (after !== undefined && !(await keyring.knows(after))) {
     throw unlisted()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { providerProofSchema } from '../../protocol/provider-proof.ts'
 import type { AdminOperation } from '../auth/admin-token.ts'
 import type { Operation } from '../http/operation.ts'
-import { integerFrom } from '../http/query.ts'
+import { PAGE_SIZE } from '../http/query.ts'
 import { keyViewSchema } from '../settle/key-view.ts'
 import { auditEntrySchema } from './audit-log.ts'
 import {
@@ -75,7 +75,7 @@ export const ADMIN_OPERATIONS = {
     tag,
     scope: 'read',
     query: {
-      limit: { ...integerFrom(1), description: 'Customers of a page: 100, at most 1000.' },
+      limit: { ...PAGE_SIZE, description: 'Customers of a page: 100, at most 1000.' },
       after: { schema: { type: 'string' }, description: 'The last id of the page before.' },
     },
     answer: json('CustomerPage', z.object({ data: z.array(customer), has_more: z.boolean() })),
@@ -200,7 +200,7 @@ export const ADMIN_OPERATIONS = {
     tag,
     scope: 'read',
     query: {
-      limit: { ...integerFrom(1), description: 'Entries of a page: 100, at most 1000.' },
+      limit: { ...PAGE_SIZE, description: 'Entries of a page: 100, at most 1000.' },
       before: { schema: { type: 'string' }, description: 'The last id of the page before.' },
     },
     answer: json('AuditPage', z.object({ data: z.array(auditEntrySchema), has_more: z.boolean() })),

@@ -69,20 +69,38 @@ export function oneOf<T extends string>(words: readonly T[]): ParameterForm<T> {
   }
 }
 
-/** Larger numbers count as this one: it is more than there is of anything, and exact. */
-const MAX_WHOLE = 999_999_999_999_999
-
 /** A whole number in plain digits. */
 export function integerFrom(least: number): ParameterForm<number> {
   return {
     expected: `a whole number of at least ${least}`,
     read: (text) => {
-      if (!/^[0-9]+$/.test(text)) return undefined
-      const value = Math.min(Number(text), MAX_WHOLE)
+      if (!/^[0-9]{1,15}$/.test(text)) return undefined
+      const value = Number(text)
       return value < least ? undefined : value
     },
     schema: { type: 'integer', minimum: least },
   }
+}
+
+const DEFAULT_PAGE_SIZE = 100
+export const MAX_PAGE_SIZE = 1000
+
+/** How many entries a page has. Larger numbers, of any length, count as 1000. */
+export const PAGE_SIZE: ParameterForm<number> = {
+  expected: 'a whole number of at least 1',
+  read: (text) => {
+    const value = /^[0-9]+$/.test(text) ? Number(text) : 0
+    return value < 1 ? undefined : Math.min(value, MAX_PAGE_SIZE)
+  },
+  schema: { type: 'integer', minimum: 1 },
+}
+
+/**
+ * The `limit` of a query, 100 where it is absent.
+ * @throws ApiError `invalid_parameter`
+ */
+export function readLimit(query: URLSearchParams): number {
+  return readParameter(query, 'limit', PAGE_SIZE) ?? DEFAULT_PAGE_SIZE
 }
 
 const DATE = String.raw`[0-9]{4}-[0-9]{2}-[0-9]{2}`

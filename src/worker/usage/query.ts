@@ -1,4 +1,11 @@
-import { integerFrom, readParameter, TIMESTAMP, type ParameterForm } from '../http/query.ts'
+import {
+  integerFrom,
+  PAGE_SIZE,
+  readLimit,
+  readParameter,
+  TIMESTAMP,
+  type ParameterForm,
+} from '../http/query.ts'
 
 /** A query of the ledger. */
 export interface UsageQuery {
@@ -10,9 +17,6 @@ export interface UsageQuery {
   readonly model: string | undefined
   readonly keyPrefix: string | undefined
 }
-
-const DEFAULT_LIMIT = 100
-export const MAX_PAGE_SIZE = 1000
 
 /** Bounds of all timestamps. */
 export const EARLIEST = 0
@@ -38,7 +42,7 @@ const START: ParameterForm<number> = {
 
 /** The parameters of `GET /v1/usage`. */
 export const USAGE_PARAMETERS = {
-  limit: integerFrom(1),
+  limit: PAGE_SIZE,
   offset: integerFrom(0),
   start: START,
   end: TIMESTAMP,
@@ -52,9 +56,8 @@ export const USAGE_PARAMETERS = {
  */
 export function readUsageQuery(query: URLSearchParams): UsageQuery {
   const forms = USAGE_PARAMETERS
-  const limit = readParameter(query, 'limit', forms.limit) ?? DEFAULT_LIMIT
   return {
-    limit: Math.min(limit, MAX_PAGE_SIZE),
+    limit: readLimit(query),
     offset: readParameter(query, 'offset', forms.offset) ?? 0,
     start: Math.max(readParameter(query, 'start', forms.start) ?? EARLIEST, EARLIEST),
     end: readParameter(query, 'end', forms.end) ?? LATEST,

@@ -1,12 +1,9 @@
 import { requireAdmin } from '../auth/admin-token.ts'
 import type { Handler } from '../context.ts'
-import { integerFrom, oneOf, readParameter } from '../http/query.ts'
+import { oneOf, readLimit, readParameter } from '../http/query.ts'
 import { json } from '../http/reply.ts'
 import { listDeliveries } from './outbox.ts'
 import { runWebhooks } from './run.ts'
-
-const DEFAULT_LISTED = 100
-const MAX_LISTED = 1000
 
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed'] as const
 
@@ -14,9 +11,8 @@ export const DELIVERY_STATES = ['pending', 'delivered', 'failed'] as const
 export const listWebhookDeliveries: Handler = async (request, context) => {
   await requireAdmin(request, 'read', context)
   const query = new URL(request.url).searchParams
-  const limit = readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LISTED
   const state = readParameter(query, 'state', oneOf(DELIVERY_STATES))
-  const page = { limit: Math.min(limit, MAX_LISTED), state }
+  const page = { limit: readLimit(query), state }
   return json({ data: await listDeliveries(context.storage.directory(), page) })
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { WEBHOOK_EVENTS } from '../../protocol/webhook-config.ts'
 import type { AdminOperation } from '../auth/admin-token.ts'
-import { integerFrom, oneOf } from '../http/query.ts'
+import { PAGE_SIZE, oneOf } from '../http/query.ts'
 import { DELIVERY_STATES } from './handlers.ts'
 
 const tag = 'Admin'
@@ -23,7 +23,7 @@ export const LIST_DELIVERIES_OPERATION: AdminOperation = {
   tag,
   scope: 'read',
   query: {
-    limit: { ...integerFrom(1), description: 'Deliveries of a page: 100, at most 1000.' },
+    limit: { ...PAGE_SIZE, description: 'Deliveries of a page: 100, at most 1000.' },
     state: { ...oneOf(DELIVERY_STATES), description: 'Only those in this state.' },
   },
   answer: {

@@ -102,7 +102,7 @@ describe('GET /v1/usage', () => {
 
   test('serves a limit above 1000 as 1000 and says so', async () => {
     expect((await usage('?limit=1001')).json).toMatchObject({ limit: 1000 })
-    expect((await usage('?limit=999999999999')).json).toMatchObject({ limit: 1000 })
+    expect((await usage(`?limit=${'9'.repeat(400)}`)).json).toMatchObject({ limit: 1000 })
     expect((await usage('?limit=1000')).json).toMatchObject({ limit: 1000 })
   })
 })
