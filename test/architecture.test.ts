@@ -87,7 +87,7 @@ const WORKER_RANKS: Ranks = [
   ['settle'],
   ['embedded'],
   ['env.ts', 'settings.ts', 'context.ts', 'runtime-deps.ts'],
-  ['storage-parts.ts', 'request-contexts.ts'],
+  ['storage-parts.ts', 'request-contexts.ts', 'drain-endpoint.ts'],
   ['idempotency'],
   ['admission.ts'],
   ['completion'],

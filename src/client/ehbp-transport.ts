@@ -6,7 +6,7 @@ import {
   RESPONSE_NONCE_HEADER,
 } from '../protocol/ehbp.ts'
 import { readKeyConfig } from '../protocol/hpke-key-config.ts'
-import { isLoopbackHost } from '../protocol/loopback.ts'
+import { staysPrivate } from '../protocol/loopback.ts'
 import { openedBody } from './ehbp-answer-body.ts'
 import { encryptRequest } from './ehbp-request.ts'
 import { AnswerRefused, AttestationRefused, AttestationUnavailable, ClientError } from './errors.ts'
@@ -49,7 +49,7 @@ export class EhbpTransport implements Transport {
   /** @throws ClientError when the address is plain HTTP, which would expose the API key */
   constructor(settings: Settings, state: BundleState) {
     const { base, deps } = settings
-    if (base.protocol !== 'https:' && !isLoopbackHost(base.hostname)) {
+    if (!staysPrivate(base)) {
       throw new ClientError('invalid_options', 'baseURL: without TLS anybody can read the API key')
     }
     this.#settings = settings

@@ -7,4 +7,9 @@ export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || LOOPBACK_V4.test(host)
 }
 
+/** Whether nobody on the way reads what is sent to an address: it goes over TLS, or stays on this machine. */
+export function staysPrivate({ protocol, hostname }: Pick<URL, 'protocol' | 'hostname'>): boolean {
+  return protocol === 'https:' || isLoopbackHost(hostname)
+}
+
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/

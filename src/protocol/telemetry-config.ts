@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { ConfigProblem } from './config-problem.ts'
-import { isLoopbackHost } from './loopback.ts'
+import { staysPrivate } from './loopback.ts'
 
 /** OpenTelemetry over HTTP: the daemon exports the telemetry of its workers (docs/observability.md). */
 export const telemetrySchema = z.strictObject({
@@ -18,8 +18,7 @@ export function telemetryProblems(
   telemetry: z.output<typeof telemetrySchema> | undefined,
 ): ConfigProblem[] {
   if (telemetry === undefined) return []
-  const { protocol, hostname } = new URL(telemetry.otlp_endpoint)
-  if (protocol === 'https:' || isLoopbackHost(hostname)) return []
+  if (staysPrivate(new URL(telemetry.otlp_endpoint))) return []
   const reason = 'must be https unless it is a loopback address'
   return [{ path: 'service.telemetry.otlp_endpoint', reason }]
 }

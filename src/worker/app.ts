@@ -1,9 +1,9 @@
 import type { BatchDeps } from './batching/batcher.ts'
 import type { Context } from './context.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
+import { answerDrain } from './drain-endpoint.ts'
 import type { Env } from './env.ts'
 import { crossOriginHeaders } from './browser-rules.ts'
-import { bringsSecret } from './auth/secret.ts'
 import type { PresentedKey } from './auth/api-key.ts'
 import { KeyGate } from './auth/key-gate.ts'
 import { Drains } from './http/drain.ts'
@@ -11,10 +11,8 @@ import { errorFields } from './http/error-fields.ts'
 import { heldAnswer } from './http/held-answer.ts'
 import { Refusals } from './limits/refusals.ts'
 import { EventLog } from './http/event-log.ts'
-import { ApiError } from './http/errors.ts'
 import { jsonLines } from './http/json-lines.ts'
 import type { Log } from './http/log.ts'
-import { answerUntil, errorReply } from './http/reply.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
 import { Shutdown } from './limits/shutdown.ts'
 import { SourceBudget } from './http/source-budget.ts'
@@ -213,19 +211,13 @@ export class App {
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 
-  /**
-   * Answers the supervisor before it stops this process. The answer ends once no request is open, after those were ended that
-   * are still open when the time is up. It looks for them only when the request has ended, by which no more can come.
-   */
-  async drain(request: Request): Promise<Response> {
-    if (!(await bringsSecret(request, this.#env.DRAIN_TOKEN ?? ''))) {
-      return errorReply(new ApiError('unauthorized', 'Only the supervisor begins a drain.'))
-    }
-    const afterMs = Number(new URL(request.url).searchParams.get('after_ms'))
-    const { now } = this.#deps
-    return answerUntil(async () => {
-      await request.text().catch(() => {})
-      await this.#shutdown.drain(afterMs, { open: () => this.#cap.openRequests, now, pause })
+  /** Answers the supervisor before it stops this process. */
+  drain(request: Request): Promise<Response> {
+    return answerDrain(request, {
+      token: this.#env.DRAIN_TOKEN,
+      shutdown: this.#shutdown,
+      open: () => this.#cap.openRequests,
+      now: this.#deps.now,
     })
   }
 

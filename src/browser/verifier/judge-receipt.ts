@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { es256JwkSchema } from '../../protocol/jwk.ts'
-import { isLoopbackHost } from '../../protocol/loopback.ts'
+import { staysPrivate } from '../../protocol/loopback.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
@@ -143,9 +143,7 @@ const receiptPath = (id: string) => `/v1/receipts/${encodeURIComponent(id)}`
 
 /** @throws RouterUnavailable where everybody on the way could read the key: a page from disk may send plain HTTP */
 function authorization({ base }: RouterReader, apiKey: string): Readonly<Record<string, string>> {
-  if (base.protocol === 'https:' || isLoopbackHost(base.hostname)) {
-    return { authorization: `Bearer ${apiKey}` }
-  }
+  if (staysPrivate(base)) return { authorization: `Bearer ${apiKey}` }
   throw new RouterUnavailable(
     `The API key is not sent to ${base.origin} in the clear: give an https address, or receipt and evidence as files.`,
   )

@@ -1,6 +1,6 @@
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
-import { isLoopbackHost } from '../../protocol/loopback.ts'
+import { staysPrivate } from '../../protocol/loopback.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { evidenceReferences, readEvidenceList } from '../../verify/evidence-references.ts'
 import { InputError } from './input-error.ts'
@@ -46,10 +46,10 @@ export async function fetchEvidence(
   return evidence
 }
 
-function requirePrivate({ protocol, hostname, origin }: URL): void {
-  if (protocol === 'https:' || isLoopbackHost(hostname)) return
+function requirePrivate(base: URL): void {
+  if (staysPrivate(base)) return
   throw new InputError(
-    `CMR_API_KEY is not sent to ${origin} in the clear: give an https address, or --evidence from a file`,
+    `CMR_API_KEY is not sent to ${base.origin} in the clear: give an https address, or --evidence from a file`,
   )
 }
 

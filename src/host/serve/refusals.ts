@@ -1,7 +1,7 @@
 import { findStartProblems, HEADER_TEXT } from '../../enclave/config/start-rules.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
-import { isLoopbackHost } from '../../protocol/loopback.ts'
+import { isLoopbackHost, staysPrivate } from '../../protocol/loopback.ts'
 import { DATA_DISK_KEY } from '../../protocol/own-secrets.ts'
 import {
   isEmbedded,
@@ -194,8 +194,7 @@ function unverifiedTls({ tlsUnverified }: StartFacts): string[] {
 function tlsProblems(tls: RouterConfig['service']['tls']): string[] {
   const directory = tls?.acme_directory
   if (directory === undefined) return []
-  const { protocol, hostname } = new URL(directory)
-  const open = protocol !== 'https:' && !isLoopbackHost(hostname)
+  const open = !staysPrivate(new URL(directory))
   return [
     ...(tls?.domains === undefined ? ['service.tls.domains: is needed with acme_directory'] : []),
     ...(tls?.chain_file === undefined
