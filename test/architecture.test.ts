@@ -78,7 +78,7 @@ const WORKER_RANKS: Ranks = [
   ['batching', 'json'],
   ['calls'],
   ['storage', 'stream', 'link'],
-  ['formats'],
+  ['formats', 'chunks'],
   ['http'],
   ['auth', 'limits', 'browser-rules.ts'],
   ['metrics', 'history'],

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { WebSocket } from 'ws'
 import type { Bytes } from '../protocol/bytes.ts'
 import type { StreamRecord } from '../protocol/stream-record.ts'
 import { LinkError } from './link-error.ts'
@@ -23,6 +24,8 @@ export interface Egress {
   sendWaiting(id: string, response: ServerResponse): void
   /** Ends a stream whose chunks were written here, if it is still open. Undefined where none of that name is known. */
   endStream(stream: string): StreamRecord | undefined
+  /** Sends the chunks of streams that are ordered for the connection of that id over it. */
+  readonly sendChunks: (id: string, socket: WebSocket) => void
   /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
   get(
     provider: string,

@@ -55,7 +55,10 @@ export async function openLinks(inputs: LinksInputs): Promise<Links> {
   const { egress } = upstream
   const messages = createMessageDispatcher({ routes: answered(own), egress, log })
   const dispatcher = createDispatcher([...own, ...routes], log)
-  const server = await startLinkServer(boot.link, dispatcher, { messages })
+  const server = await startLinkServer(boot.link, dispatcher, {
+    messages,
+    chunks: egress.sendChunks,
+  })
   const carriers = await startCarriers({
     ...inputs,
     ...upstream,

@@ -16,6 +16,10 @@ export class BriefMap<Key, Value extends object> {
     return this.#cells.has(key)
   }
 
+  get(key: Key): Value | undefined {
+    return this.#cells.get(key)?.value
+  }
+
   /** Adds an entry under a key that has none. */
   add(key: Key, value: Value): void {
     if (this.#cells.has(key)) throw new Error('internal error: a second entry of one key')

@@ -7,6 +7,12 @@ import type { Bytes } from './bytes.ts'
  */
 export const MESSAGES_PATH = '/v1/messages'
 
+/**
+ * Below it, by an id of the worker's choice: upgraded to a WebSocket of the same frames, over which the daemon sends the chunks of the
+ * streams that the worker has ordered there (`ChunkOrder.to`). The ids of its messages are the streams' numbers.
+ */
+export const CHUNKS_PATH = '/v1/chunks'
+
 /** GET below it: an answer that is no message, by its id. */
 export const WAITING_PATH = '/v1/waiting'
 
@@ -21,6 +27,17 @@ export const MESSAGE_KINDS = {
   broken: 4,
   /** To the worker: the answer is no small one, and waits below `WAITING_PATH`. Head: `WaitingHead`. */
   waiting: 5,
+  /** To the worker, as the next two of a connection for chunks: whole events of that stream. No head. */
+  chunk: 6,
+  /**
+   * To the worker: nothing more comes of that stream. The body is its `StreamRecord` in JSON; empty where that is too large for a message,
+   * and is to be asked for (`LINK_PATHS.streams`). No head.
+   */
+  end: 7,
+  /** From the worker: how many bytes of that stream's chunks its client has taken since it said so last (`printTaken`). No head. */
+  taken: 8,
+  /** From the worker: nothing more of that stream is wanted. No head, no body. */
+  cut: 9,
 } as const
 
 export type MessageKind = (typeof MESSAGE_KINDS)[keyof typeof MESSAGE_KINDS]
@@ -45,6 +62,28 @@ export const MAX_MESSAGE_BODY_BYTES = MAX_MESSAGE_BYTES - 16 * 1024
 
 /** Calls of one connection that are not answered. */
 export const MAX_OPEN_CALLS = 1_024
+
+/** Bytes of one stream's chunks that the client has not taken, at most: the worker holds them. */
+export const CHUNK_WINDOW_BYTES = 64 * 1024
+
+/** The largest chunk; a larger one is sent as several. */
+export const MAX_CHUNK_BYTES = CHUNK_WINDOW_BYTES / 4
+
+/** The worker says what was taken at the latest when it is this much. */
+export const TAKEN_STEP_BYTES = CHUNK_WINDOW_BYTES / 4
+
+/** A number of bytes that were taken, as a message's body: four bytes, big endian. */
+export function printTaken(bytes: number): Bytes {
+  const body = new Uint8Array(4)
+  new DataView(body.buffer).setUint32(0, bytes)
+  return body
+}
+
+/** @throws MalformedFrame */
+export function parseTaken(body: Uint8Array): number {
+  if (body.length !== 4) throw new MalformedFrame('a number of bytes that is none')
+  return new DataView(body.buffer, body.byteOffset, 4).getUint32(0)
+}
 
 /** Whether a header of a message may have this value. Others are read differently by different programs, or refused. */
 export function isPlainValue(value: string): boolean {

@@ -1,4 +1,4 @@
-import { MESSAGES_PATH, WAITING_PATH } from './link-messages.ts'
+import { CHUNKS_PATH, MESSAGES_PATH, WAITING_PATH } from './link-messages.ts'
 import * as z from 'zod'
 import { hex32 } from './hex-schema.ts'
 import { configSchema } from './config.ts'
@@ -41,6 +41,8 @@ export const LINK_PATHS = {
   streams: '/v1/streams',
   /** GET with an upgrade to WebSocket: small calls as messages (link-messages.ts). */
   messages: MESSAGES_PATH,
+  /** GET `/v1/chunks/<id>` with an upgrade to WebSocket: chunks of streams, which the daemon sends (link-messages.ts). */
+  chunks: CHUNKS_PATH,
   /** GET `/v1/waiting/<id>`: an answer to an egress call as a message that is no small one, streamed, once. */
   waiting: WAITING_PATH,
 } as const
@@ -62,9 +64,12 @@ export const EGRESS_UNATTESTED_HEADER = 'x-cmr-unattested'
 
 /**
  * On an egress call: asks the daemon to write the chunks of the client's stream itself (`ChunkOrder`). On its answer: it
- * does, and the body is for the client as it is. Otherwise the body is the provider's.
+ * does (`CHUNKS_WRITTEN`). Otherwise the body is the provider's.
  */
 export const EGRESS_CHUNKS_HEADER = 'x-cmr-chunks'
+
+/** Where the chunks are that the daemon writes: in the answer's body, or on the connection that the order names. */
+export const CHUNKS_WRITTEN = { here: 'written', there: 'sent' } as const
 
 /** Set on an egress answer that is the daemon's own refusal rather than the provider's; contains its code. */
 export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'

@@ -95,7 +95,14 @@ export const chunkOrderSchema = z.strictObject({
    * yet, ms.
    */
   record_ms: z.int().min(1).max(2_147_483_647),
+  /**
+   * The worker's connection for chunks (`CHUNKS_PATH`) on which they are to be sent, and the stream's number there. Without it, or where
+   * there is no such connection, they are in the answer to the call.
+   */
+  to: z.strictObject({ connection: z.uuid(), stream: z.int().min(0).max(0xffff_ffff) }).optional(),
 })
+
+export type ChunkAddress = NonNullable<ChunkOrder['to']>
 
 export type ChunkOrder = z.output<typeof chunkOrderSchema>
 

@@ -3,6 +3,7 @@ import type { After } from './batching/deadline-timer.ts'
 import type { Readiness } from './batching/readiness.ts'
 import type { Coalescer } from './batching/coalescer.ts'
 import type { PresentedKey, Random } from './auth/api-key.ts'
+import type { Seat } from './chunks/seat.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { EnterDeps } from './limits/fair-limiter.ts'
@@ -69,6 +70,8 @@ export interface Context extends Settings {
   readonly now: () => number
   /** Measures all times of the request with one timer. */
   readonly after: After
+  /** A seat for a stream whose chunks the daemon writes; undefined where they are to come in the answer to the call. */
+  readonly chunkSeat: () => Seat | undefined
   /** Of the streams that this isolate reads and writes itself. */
   readonly joinWindow: JoinWindow
   /** A new UUID v4. */

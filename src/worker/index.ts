@@ -1,6 +1,8 @@
 import { connect } from 'cloudflare:sockets'
 import { waitUntil } from 'cloudflare:workers'
 import { App } from './app.ts'
+import { makeChunkObject } from './chunks/chunk-object.ts'
+import { ChunkSwitch } from './chunks/chunk-switch.ts'
 import { openEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import type { Env } from './env.ts'
 import { sweep } from './settle/sweep.ts'
@@ -21,8 +23,12 @@ Object.assign(Error, { stackTraceLimit: 0 })
 /** Joins the storage object and the requests of its isolate. */
 const localLedger = new LocalLedger()
 
+/** Joins the object to which chunks of streams come and the requests of its isolate. */
+const chunkSwitch = new ChunkSwitch(Date.now, () => crypto.randomUUID())
+
 /** The Durable Object classes named in the runtime's configuration. */
 export const StoreObject = makeStoreObject(openEmbeddedLedger, sweep, localLedger, Date.now)
+export const ChunkObject = makeChunkObject(chunkSwitch, Date.now)
 export const PostgresPool = makePostgresPool(sweep, { now: Date.now, random: Math.random })
 
 /**
@@ -38,6 +44,7 @@ function createWorker(): Record<'service' | 'drain', ExportedHandler<Env>> {
     probeConnect,
     keepAlive: waitUntil,
     localLedger,
+    chunkSwitch,
   }
   const open = (env: Env) => {
     if (env.NO_ASYNC_STACKS) Object.assign(Error, { stackTraceLimit: STACK_FRAMES })

@@ -1,4 +1,5 @@
 import type { Random } from './auth/api-key.ts'
+import type { ChunkSwitch } from './chunks/chunk-switch.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import type { LocalLedger } from './storage/local-ledger.ts'
 
@@ -11,4 +12,5 @@ export interface RuntimeDeps {
   /** Keeps the current request alive until this work has ended. */
   readonly keepAlive: (work: Promise<unknown>) => void
   readonly localLedger?: LocalLedger | undefined
+  readonly chunkSwitch?: ChunkSwitch | undefined
 }

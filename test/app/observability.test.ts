@@ -170,6 +170,7 @@ const EVENTS: Readonly<Record<LogEvent, true>> = {
   webhook_failed: true,
   config_loaded: true,
   link_unavailable: true,
+  link_chunks_ended: true,
   link_messages_ended: true,
   storage_unavailable: true,
   row_waited: true,

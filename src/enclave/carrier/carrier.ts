@@ -58,7 +58,7 @@ export function startCarrier(
   })
   const messages = createMessageDispatcher({ routes: answered(routes), egress, log })
   const dispatcher = createDispatcher([...routes, createAskedRoute(questions)], log)
-  return startLinkServer(link, dispatcher, { messages })
+  return startLinkServer(link, dispatcher, { messages, chunks: egress.sendChunks })
 }
 
 function envelopeOf({ facts }: FactMirror, now: number): string | null {

@@ -12,12 +12,13 @@ import type { Egress, EgressCall, EgressRequest, MessageEgressCall } from '../op
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import type { ProvenProviders, UnattestedProvider } from '../proofs.ts'
+import { ChunkConnections } from './chunk-connections.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
 import { EventMemory } from './event-memory.ts'
 import type { Channel, OpenConnection } from './open-connection.ts'
 import { openPinned, unproven, type PinnedDeps } from './open-pinned.ts'
 import { openUnattested } from './open-unattested.ts'
-import { aheadBytes, orderedChunks } from './ordered-chunks.ts'
+import { aheadBytes, orderedChunks, type OrderedChunks } from './ordered-chunks.ts'
 import type { WriteWhole } from './ordered-whole.ts'
 import { createPools } from './pools.ts'
 import { relay, passOnBytes } from './relay.ts'
@@ -25,6 +26,7 @@ import { relayMessage, type MessageRelayParts } from './relay-message.ts'
 import { bodyOf } from './request-body.ts'
 import { getDocument } from './small-document.ts'
 import { WaitingAnswers } from './waiting-answers.ts'
+import { canWrite, sendChunks, type ChunkWriting } from './write-chunks.ts'
 import { WrittenStreams } from './written-streams.ts'
 
 export interface EgressDeps {
@@ -50,6 +52,7 @@ interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'writeWhole'
   readonly written: WrittenStreams
   readonly memory: EventMemory
   readonly waiting: WaitingAnswers
+  readonly chunks: ChunkConnections
 }
 
 /**
@@ -64,6 +67,7 @@ export function createProviderEgress({ connectMs, maxStreams, ...given }: Egress
     pools: createPools(connectMs, given.now),
     written: new WrittenStreams(maxStreams, onFull),
     waiting: new WaitingAnswers(given.thread ?? 'alone'),
+    chunks: new ChunkConnections(),
   }
   return {
     async carry(call) {
@@ -83,9 +87,11 @@ export function createProviderEgress({ connectMs, maxStreams, ...given }: Egress
         throw error
       }
     },
+    sendChunks: (id, socket) => deps.chunks.accept(id, socket),
     endStream: (stream) => deps.written.end(stream),
     get: (provider, request) => get(provider, request, deps),
     close() {
+      deps.chunks.close()
       deps.waiting.close()
       deps.pools.close()
     },
@@ -140,13 +146,39 @@ async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<v
   const { provider, headers, whole, caller } = call
   const constraints = readConstraints(headers[EGRESS_REQUIRE_HEADER])
   const order = readWholeOrder(whole)
+  const chunkOrder = readOrder(headers[EGRESS_CHUNKS_HEADER])
+  const { ahead, body } = withoutAhead(call.body, aheadBytes(chunkOrder?.format))
+  const ordered = chunkOrder && orderedChunks(chunkOrder, ahead)
   const channel = requireChannel(provider, headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
   const open = await openTo(channel, deps)
   if (caller.hasLeft) return open.pool.release(open.connection)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const { waiting, memory } = deps
   const writeWhole = order && wholeWriter(order, call, open, deps)
-  await relayMessage({ ...call, open, waiting, memory, writeWhole })
+  const writing = { writeWhole, sendChunks: ordered && chunkSender(ordered, { open, ...deps }) }
+  await relayMessage({ ...call, body, open, waiting, memory, ...writing })
+}
+
+/** @throws LinkError when the body is shorter than what is to precede the request */
+function withoutAhead(bytes: Uint8Array, length: number): Record<'ahead' | 'body', Uint8Array> {
+  if (length <= bytes.length) {
+    return { ahead: bytes.subarray(0, length), body: bytes.subarray(length) }
+  }
+  throw new LinkError('invalid_request', 'what the order for chunks needs is malformed')
+}
+
+/** What sends the chunks of this call's answer; without a connection for them, the worker writes them itself. */
+function chunkSender(
+  ordered: OrderedChunks,
+  deps: ChunkWriting & Pick<CarryDeps, 'chunks'>,
+): MessageRelayParts['sendChunks'] {
+  return (answer) => {
+    const { to } = ordered.order
+    if (to === undefined || !canWrite(answer, deps.written)) return false
+    const chunks = deps.chunks.open(to)
+    if (chunks !== undefined) sendChunks(ordered, answer, chunks, deps)
+    return chunks !== undefined
+  }
 }
 
 /** What writes the answer to this call; undefined where nothing does. */

@@ -8,7 +8,7 @@ import { evidenceHeader, type OpenConnection } from './open-connection.ts'
 import type { AwaitsWhole } from './ordered-whole.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { isEventStream } from './relay-stream.ts'
-import { failureOf } from './relay.ts'
+import { chunkHeaders, failureOf } from './relay.ts'
 import type { WaitingAnswers } from './waiting-answers.ts'
 
 export interface MessageRelayParts {
@@ -22,6 +22,8 @@ export interface MessageRelayParts {
   readonly waiting: WaitingAnswers
   /** For answers that are gathered. */
   readonly memory: EventMemory
+  /** Given where the worker has ordered the chunks of the client's stream: writes them, unless this is no answer for that. */
+  readonly sendChunks?: ((answer: ProviderAnswer) => boolean) | undefined
   /** Given where the worker has ordered the client's answer. */
   readonly writeWhole?: ((answer: Buffer, awaits: AwaitsWhole) => void) | undefined
 }
@@ -53,7 +55,10 @@ export async function relayMessage(parts: MessageRelayParts): Promise<void> {
 }
 
 function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
-  const { caller, open, waiting, memory } = parts
+  const { caller, open, waiting, memory, sendChunks } = parts
+  if (sendChunks?.(answer) === true) {
+    return caller.answer({ status: 200, headers: chunkHeaders(open, 'there') }, NOTHING)
+  }
   const framing = framingOf(answer.headers)
   const head = framing && smallHead(answer, evidenceHeader(open))
   if (head === undefined) return caller.wait(waiting.keep(answer, open))
@@ -65,6 +70,8 @@ function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
   const limits = framing === 'chunks' ? CHUNKED : undefined
   gather(answer, outcome, memory.forAnswer(open.channel.provider), limits)
 }
+
+const NOTHING = new Uint8Array(0)
 
 function answerWhole(head: AnswerHead, body: Buffer, { caller, writeWhole }: MessageRelayParts) {
   const asItIs = () => caller.answer(withLength(head, body.length), body)

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { EGRESS_CHUNKS_HEADER } from '../../protocol/link.ts'
+import { CHUNKS_WRITTEN, EGRESS_CHUNKS_HEADER } from '../../protocol/link.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import { MalformedAnswer } from '../outbound/final-status.ts'
 import type { AnswerBody } from './answer-body.ts'
+import type { ChunkConnections } from './chunk-connections.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
 import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
@@ -15,7 +16,7 @@ import { relayAtOnce } from './relay-at-once.ts'
 import { isEventStream, relayStream } from './relay-stream.ts'
 import { isSmall, type RequestBody } from './request-body.ts'
 import { chunkedBody } from './worker-body.ts'
-import { WrittenStream } from './written-stream.ts'
+import { canWrite, sendChunks, writeChunks } from './write-chunks.ts'
 import type { WrittenStreams } from './written-streams.ts'
 
 export interface RelayParts {
@@ -33,6 +34,8 @@ export interface RelayParts {
   /** Asks for the chunks of the client's stream instead of the provider's bytes. */
   readonly ordered: OrderedChunks | undefined
   readonly written: WrittenStreams
+  /** Where chunks may be sent instead of in the response. */
+  readonly chunks: ChunkConnections
   /** Ms. */
   readonly now: () => number
   readonly log: Log
@@ -71,9 +74,8 @@ export async function relay(parts: RelayParts): Promise<void> {
 
 function passOn(answer: ProviderAnswer, parts: RelayParts): void {
   const { ordered, written } = parts
-  // Without room for its record, the worker reads the provider's bytes and writes the chunks itself.
-  if (ordered !== undefined && isReadable(answer) && written.hasRoom()) {
-    return writeChunks(ordered, answer, parts)
+  if (ordered !== undefined && canWrite(answer, written)) {
+    return answerChunks(ordered, answer, parts)
   }
   return passOnBytes(answer, parts)
 }
@@ -99,30 +101,34 @@ export function passOnBytes(
   return relayStream(answer, response, events ? { joiner, source: open.connection } : undefined)
 }
 
-/** Whether an answer is the stream that was asked for, in a coding that can be read here. */
-function isReadable({ statusCode, headers }: ProviderAnswer): boolean {
-  const coding = headerText(headers, 'content-encoding')?.trim().toLowerCase() ?? 'identity'
-  return statusCode === 200 && coding === 'identity'
+/** The chunks are in the response, or on the worker's connection for them, where the response only says so. */
+function answerChunks(ordered: OrderedChunks, answer: ProviderAnswer, parts: RelayParts): void {
+  const { response, open, chunks, ...deps } = parts
+  const sent = ordered.order.to && chunks.open(ordered.order.to)
+  if (sent !== undefined) {
+    sendChunks(ordered, answer, sent, { open, ...deps })
+    response.writeHead(200, chunkHeaders(open, 'there'))
+    response.end()
+    return
+  }
+  const begin = () => {
+    response.writeHead(200, chunkHeaders(open, 'here'))
+    response.flushHeaders()
+    return chunkedBody(response)
+  }
+  writeChunks(ordered, answer, begin, { open, ...deps })
 }
 
-function writeChunks(
-  ordered: OrderedChunks,
-  answer: ProviderAnswer,
-  { response, open, written, ...deps }: RelayParts,
-): void {
-  if (written.has(ordered.order.stream)) {
-    throw new LinkError('invalid_request', 'the stream is not new')
+/** The head of an answer whose chunks are written here. */
+export function chunkHeaders(
+  open: OpenConnection,
+  where: keyof typeof CHUNKS_WRITTEN,
+): Record<string, string> {
+  return {
+    'content-type': 'text/event-stream',
+    ...evidenceHeader(open),
+    [EGRESS_CHUNKS_HEADER]: CHUNKS_WRITTEN[where],
   }
-  written.add(ordered.order.stream, (ended, left) => {
-    response.writeHead(200, {
-      'content-type': 'text/event-stream',
-      ...evidenceHeader(open),
-      [EGRESS_CHUNKS_HEADER]: 'written',
-    })
-    response.flushHeaders()
-    const own = { source: open.connection, ended, left }
-    return new WrittenStream(ordered, answer, chunkedBody(response), { ...deps, ...own })
-  })
 }
 
 /** The refusal for what an exchange ended with before it had an answer. */

@@ -1,12 +1,7 @@
-import type { Server } from 'node:https'
-import type { IncomingMessage } from 'node:http'
-import type { Duplex } from 'node:stream'
-import { WebSocketServer, type RawData, type WebSocket } from 'ws'
+import type { RawData, WebSocket } from 'ws'
 import {
-  MAX_MESSAGE_BYTES,
   MAX_OPEN_CALLS,
   MESSAGE_KINDS,
-  MESSAGES_PATH,
   readFrame,
   writeFrames,
   type AnswerHead,
@@ -26,26 +21,8 @@ export type MessageListener = (call: MessageCall, caller: MessageCaller) => void
 /** A worker that reads no answers while it makes calls is cut off beyond this, bytes. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
-/** Upgrades connections of a link server that ask for it. The server lets only its peer in. */
-export function acceptMessages(server: Server, listener: MessageListener): { close(): void } {
-  const sockets = new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload: MAX_MESSAGE_BYTES,
-  })
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    if (request.url === MESSAGES_PATH) {
-      sockets.handleUpgrade(request, socket, head, (accepted) => serve(accepted, listener))
-    } else socket.destroy()
-  })
-  return {
-    close() {
-      for (const socket of sockets.clients) socket.terminate()
-    },
-  }
-}
-
-function serve(socket: WebSocket, listener: MessageListener): void {
+/** Serves a connection over which a worker makes calls as messages. */
+export function serveMessages(socket: WebSocket, listener: MessageListener): void {
   const peer = new Peer(socket)
   // What it says is nothing that could be answered: it is closed after that.
   socket.on('error', () => {})

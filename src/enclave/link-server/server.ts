@@ -5,10 +5,10 @@ import type { Server, TlsOptions, TLSSocket } from 'node:tls'
 import type { LinkServerPlan } from '../../protocol/boot.ts'
 import { equalBytes } from '../../protocol/bytes.ts'
 import { capHandshakes } from './handshake-cap.ts'
-import { acceptMessages, type MessageListener } from './message-server.ts'
+import { acceptUpgrades, type UpgradeListeners } from './upgrades.ts'
 
 /**
- * A worker opens a connection for each stream. Where hundreds of them do so in one moment, the kernel would drop some, and
+ * A worker opens a connection for each call that is no message. Where it does so hundreds of times in one moment, the kernel would drop some, and
  * try them again only after a second or more.
  */
 const BACKLOG = 4_096
@@ -29,10 +29,8 @@ export interface StrangerLimits {
   readonly handshakeMs: number
 }
 
-export interface ServerOptions {
+export interface ServerOptions extends UpgradeListeners {
   readonly limits?: Partial<StrangerLimits> | undefined
-  /** Answers calls that come as messages; without it there are none. */
-  readonly messages?: MessageListener | undefined
 }
 
 /** As many as the kernel lets wait for this program: workers that begin all at once lose none. */
@@ -48,17 +46,17 @@ const KEEP_ALIVE_MS = 60_000
 export async function startLinkServer(
   link: LinkServerPlan,
   listener: LinkListener,
-  { limits: given, messages }: ServerOptions = {},
+  { limits: given, ...listeners }: ServerOptions = {},
 ): Promise<LinkServer> {
   const limits = { ...STRANGER_LIMITS, ...given }
   const tls = { ...linkTls(link), handshakeTimeout: limits.handshakeMs }
   const server = createServer({ ...tls, keepAliveTimeout: KEEP_ALIVE_MS }, listener)
-  const upgraded = messages && acceptMessages(server, messages)
+  const upgraded = acceptUpgrades(server, listeners)
   const port = await listenForPeer(server, link, limits)
   return {
     port,
     close() {
-      upgraded?.close()
+      upgraded.close()
       return close(server)
     },
   }

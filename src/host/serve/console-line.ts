@@ -100,6 +100,7 @@ const EVENTS: Readonly<Record<SupervisorEvent | DaemonEvent | WorkerEvent, true>
   webhook_failed: true,
   config_loaded: true,
   link_unavailable: true,
+  link_chunks_ended: true,
   link_messages_ended: true,
   storage_unavailable: true,
   row_waited: true,

@@ -146,6 +146,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { name: 'STORE', durableObjectNamespace: 'StoreObject' },
       // One process is one isolate, and the object is not evicted.
       { name: 'STORE_IS_LOCAL', json: 'true' },
+      { name: 'CHUNKS', durableObjectNamespace: 'ChunkObject' },
       { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
       ...storageSecret(plan.storage, seal),
       ...databaseNetwork(plan).map(({ name }) => ({ name: 'DATABASE', service: name })),
@@ -154,6 +155,12 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       {
         className: 'StoreObject',
         uniqueKey: STORE_KEY,
+        enableSql: true,
+        preventEviction: true,
+      },
+      {
+        className: 'ChunkObject',
+        uniqueKey: 'cmr-chunks',
         enableSql: true,
         preventEviction: true,
       },

@@ -24,6 +24,13 @@ export interface ClientEnd {
   finish(last: Uint8Array): Promise<void>
 }
 
+/** A client's end to which the runtime moves the bytes. */
+export interface PumpedEnd extends ClientEnd {
+  readonly readable: ReadableStream<Uint8Array>
+  /** Closes the connection of a client that does not read. */
+  abandon(): void
+}
+
 /** How a committed stream ended. */
 export type StreamEnd =
   | { readonly kind: 'complete' }
@@ -45,8 +52,8 @@ export interface RelayedStream {
 
 /** A provider's stream that has reached the commit point: its first delta with content, or its finish. */
 export interface CommittedStream {
-  /** Whether its bytes are for the client as they are: the daemon wrote them. */
-  readonly isWritten: boolean
+  /** A client's end for bytes that are for it as they are, since the daemon wrote them. Undefined where this program writes them. */
+  readonly pumped?: (onDisconnect: () => void) => PumpedEnd
   /**
    * Relays the stream to its end, so that a slow client slows the provider down. An answer is complete if and only if it
    * has a finish reason.

@@ -1,12 +1,12 @@
 import { END_OF_EVENT } from '../stream/event-boundary.ts'
-import type { ClientEnd } from './open-stream.ts'
+import type { PumpedEnd } from './open-stream.ts'
 import { openPipe } from './pipe.ts'
 
 /**
  * The client's end of a stream that the runtime moves: for bytes that another has written and digested, from their
  * start. Frames cost a third of what they cost where this program sees each of them.
  */
-export class PumpedClient implements ClientEnd {
+export class PumpedClient implements PumpedEnd {
   readonly seesBytes = false
   readonly readable: ReadableStream<Uint8Array>
   readonly #writable: WritableStream<Uint8Array>

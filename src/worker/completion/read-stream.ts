@@ -65,7 +65,6 @@ export async function readToCommit(
   // The router may have to wait for something before it relays, and reads nothing meanwhile.
   clock.enter(undefined)
   return {
-    isWritten: false,
     relayTo: async (client, clientDisconnected, carried) => ({
       end: await relay(read, opening, client, clientDisconnected, carried),
       answer: stream,

@@ -2,11 +2,13 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { after } from '../batching/deadline-timer.ts'
 import { callDeps } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { callProvider, streamOf, type OrderedChunks } from '../provider/call.ts'
+import { callProvider, streamOf, type OrderedChunks, type ProviderReply } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import { isCarried, type Route } from '../provider/route.ts'
+import type { ChunkOrder } from '../../protocol/stream-record.ts'
 import type { AttemptFn } from '../routing/attempt.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Budget } from '../routing/budget.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
 import { AnswerStream } from '../stream/answer-stream.ts'
@@ -14,9 +16,12 @@ import { orderedBilling } from '../stream/ordered-billing.ts'
 import { billingBound, type AdmittedChat } from './admitted.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { answerHead } from './answer-head.ts'
+import { AnsweredChunks } from './answered-chunks.ts'
+import type { ChunkSource } from './chunk-source.ts'
 import type { LastEvents } from './format.ts'
 import type { AcceptedAttempt, CommittedStream, OpenStream } from './open-stream.ts'
 import { readToCommit } from './read-stream.ts'
+import { SeatedChunks } from './seated-chunks.ts'
 import { WrittenStream } from './written-stream.ts'
 
 /**
@@ -40,6 +45,8 @@ export function streamAttempt(
       const body = buildChatBody(chat, route, attempt.effort, admitted.cacheSalt)
       const head = answerHead(admitted, route.id)
       const ordered = isCarried(route) ? order(admitted, route, head) : undefined
+      const seat = ordered && context.chunkSeat()
+      const seated = seat && new SeatedChunks(seat, clock.signal)
       const reply = await callProvider({
         route,
         path: '/chat/completions',
@@ -48,7 +55,7 @@ export function streamAttempt(
         accept: 'text/event-stream',
         clock,
         constraints: admitted.constraints,
-        ordered,
+        ordered: ordered && { ...ordered, seat: seat?.address },
         ...callDeps(context),
         classify: classifyResponse,
       })
@@ -56,25 +63,12 @@ export function streamAttempt(
       // While the provider works, so that no delta waits for it.
       const requestDigest = await sha256Hex(body)
       const last = admitted.format.lastEvents(head)
-      const commit = async (): Promise<CommittedStream> => {
-        if (ordered !== undefined && reply.chunksWritten) {
-          const { link } = context
-          const written = new WrittenStream(ordered.order, streamOf(reply), {
-            link,
-            clock,
-            budget: budget.signal,
-            last,
-          })
-          onAccepted({ attempt, produced: () => written.produced() })
-          await written.reachCommit()
-          return written
-        }
-        const stream = answerStream(admitted, head, last)
-        onAccepted({ attempt, produced: async () => stream })
-        const rules = { idleMs: timeouts.idle_ms, last, window: context.joinWindow, after }
-        return readToCommit(streamOf(reply), stream, clock, rules)
-      }
-      const source = await commit()
+      const written = chunkSource(reply, seated)
+      const reading = { attempt, clock, head, last, onAccepted }
+      const source =
+        ordered !== undefined && written !== undefined
+          ? await writtenToCommit(admitted, ordered.order, written, budget, reading)
+          : await readHere(admitted, reply, reading)
       await admitted.daemonAlive
       const { evidenceSha256, decoded } = reply
       return { attempt, source, requestDigest, evidenceSha256, decoded }
@@ -86,6 +80,57 @@ export function streamAttempt(
       throw reason
     }
   }
+}
+
+/** What the way to the commit point needs of the attempt. */
+interface Reading {
+  readonly attempt: PlannedAttempt
+  readonly clock: AttemptClock
+  readonly head: AnswerHead
+  readonly last: LastEvents
+  readonly onAccepted: (accepted: AcceptedAttempt) => void
+}
+
+/** A stream whose chunks the daemon writes, at its commit point. */
+async function writtenToCommit(
+  { context: { link } }: AdmittedChat,
+  ordered: ChunkOrder,
+  source: ChunkSource,
+  budget: Budget,
+  { attempt, clock, last, onAccepted }: Reading,
+): Promise<CommittedStream> {
+  const written = new WrittenStream(ordered, source, { link, clock, budget: budget.signal, last })
+  onAccepted({ attempt, produced: () => written.produced() })
+  await written.reachCommit()
+  return written
+}
+
+/** A stream that is read and written here, at its commit point. */
+function readHere(
+  admitted: AdmittedChat,
+  reply: ProviderReply,
+  { attempt, clock, head, last, onAccepted }: Reading,
+): Promise<CommittedStream> {
+  const { context } = admitted
+  const { idle_ms: idleMs } = context.config.service.timeouts
+  const stream = answerStream(admitted, head, last)
+  onAccepted({ attempt, produced: async () => stream })
+  return readToCommit(streamOf(reply), stream, clock, {
+    idleMs,
+    last,
+    window: context.joinWindow,
+    after,
+  })
+}
+
+/** Where the chunks come from that the daemon writes; undefined where the reply is the provider's own stream. */
+function chunkSource(
+  reply: ProviderReply,
+  seated: SeatedChunks | undefined,
+): ChunkSource | undefined {
+  if (reply.chunks === 'sent') return seated
+  seated?.leave()
+  return reply.chunks === 'written' ? new AnsweredChunks(streamOf(reply)) : undefined
 }
 
 /** The stage for a stream that is read and written here. */

@@ -18,8 +18,7 @@ import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
 import { settleUnreceipted } from './settle-unreceipted.ts'
 import { endStream } from './stream-end.ts'
-import type { AcceptedAttempt, ClientEnd, CommittedStream } from './open-stream.ts'
-import { PumpedClient } from './pumped-client.ts'
+import type { AcceptedAttempt, ClientEnd, CommittedStream, PumpedEnd } from './open-stream.ts'
 import { streamAttempt } from './stream-attempt.ts'
 
 /**
@@ -52,7 +51,7 @@ class StreamReply {
   readonly #begin: () => void
   readonly #client: ClientStream
   /** Set where the runtime moves the bytes. */
-  #pumped: PumpedClient | undefined
+  #pumped: PumpedEnd | undefined
   readonly #admitted: AdmittedChat
   readonly #budget: Budget
   readonly #gone = new AbortController()
@@ -180,12 +179,12 @@ class StreamReply {
    * The client's end for this stream, which may begin now. Where nothing was sent yet and nothing is recorded, the runtime
    * moves what the daemon has written.
    */
-  #clientFor({ isWritten }: CommittedStream): ClientStream | PumpedClient {
-    if (!isWritten || this.#client.started || this.#admitted.once !== undefined) {
+  #clientFor({ pumped }: CommittedStream): ClientStream | PumpedEnd {
+    if (pumped === undefined || this.#client.started || this.#admitted.once !== undefined) {
       this.#startClient()
       return this.#client
     }
-    this.#pumped = new PumpedClient(() => this.#client.leave())
+    this.#pumped = pumped(() => this.#client.leave())
     this.#begin()
     return this.#pumped
   }

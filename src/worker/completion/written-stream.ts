@@ -11,6 +11,7 @@ import { countedAnswer, type StreamedAnswer } from '../stream/streamed-answer.ts
 import { UsageTally } from '../stream/usage-tally.ts'
 import type { Produced } from '../stream/billed-usage.ts'
 import { NOTHING_WRITTEN } from '../stream/encoder.ts'
+import type { ChunkSource } from './chunk-source.ts'
 import type { LastEvents } from './format.ts'
 import {
   cutBy,
@@ -22,7 +23,7 @@ import {
 } from './open-stream.ts'
 
 export interface WrittenStreamDeps {
-  readonly link: Pick<Link, 'endStream' | 'state'>
+  readonly link: Pick<Link, 'endStream' | 'streamRecord' | 'state'>
   readonly clock: AttemptClock
   /** The request's budget. */
   readonly budget: OwnSignal
@@ -35,41 +36,38 @@ const daemonLost = () => new LinkUnavailable('the enclave daemon cannot say how 
 
 /**
  * A stream whose chunks the daemon writes. The daemon reads the provider, keeps the time from the commit point on and
- * sends keep-alive comments; its body is for the client as it is and ends after a complete event, however the
+ * sends keep-alive comments; its chunks are for the client as they are and end after a complete event, however the
  * stream ended. The record says how, and what is billed.
  */
 export class WrittenStream implements CommittedStream {
-  readonly isWritten = true
+  readonly pumped: ChunkSource['pumped']
   readonly #order: ChunkOrder
-  readonly #body: ReadableStream<Uint8Array>
+  readonly #source: ChunkSource
   readonly #deps: WrittenStreamDeps
-  #head: Uint8Array = new Uint8Array(0)
   #record: Promise<StreamRecord> | undefined
 
-  constructor(order: ChunkOrder, body: ReadableStream<Uint8Array>, deps: WrittenStreamDeps) {
+  constructor(order: ChunkOrder, source: ChunkSource, deps: WrittenStreamDeps) {
+    this.pumped = (onDisconnect) => source.pumped(onDisconnect)
     this.#order = order
-    this.#body = body
+    this.#source = source
     this.#deps = deps
   }
 
   /**
-   * Waits for the first bytes, which are the commit point.
+   * Waits for the first chunk, which is the commit point.
    * @throws AttemptFailure
    * @throws BrokenStream
    * @throws LinkUnavailable
    */
   async reachCommit(): Promise<void> {
-    const reader = this.#body.getReader()
     const { signal } = this.#deps.clock
-    const { value } = await reader.read().catch(() => {
-      // Whatever the provider does, the daemon ends the body as a whole one.
+    const hasBegun = await this.#source.begin().catch(() => {
+      // Whatever the provider does, the daemon ends the chunks as whole ones.
       throw signal.aborted ? signal.reason : daemonLost()
     })
-    if (value === undefined) throw failureOf(await this.#end())
-    reader.releaseLock()
+    if (!hasBegun) throw failureOf(await this.#end())
     // The router may have to wait for something before it relays, and reads nothing meanwhile.
     this.#deps.clock.enter(undefined)
-    this.#head = value
   }
 
   /** Ends the stream, and returns what the provider has produced; nothing when the daemon no longer knows. */
@@ -92,7 +90,7 @@ export class WrittenStream implements CommittedStream {
     if (budget.aborted) giveUp()
     const forgetBudget = budget.onAbort(giveUp)
     const watch = setInterval(() => this.#watchDaemon(), this.#order.idle_ms)
-    const taken = await client.take(this.#head, this.#body).then(
+    const taken = await this.#source.passTo(client).then(
       () => true,
       () => false,
     )
@@ -121,8 +119,15 @@ export class WrittenStream implements CommittedStream {
   }
 
   #end(): Promise<StreamRecord> {
-    this.#record ??= this.#deps.link.endStream(this.#order.stream)
+    this.#record ??= this.#knownRecord() ?? this.#deps.link.endStream(this.#order.stream)
     return this.#record
+  }
+
+  /** The record that came with the end of the chunks, as far as one did. */
+  #knownRecord(): Promise<StreamRecord> | undefined {
+    const { record } = this.#source
+    if (record === undefined || record === '') return undefined
+    return this.#deps.link.streamRecord(record)
   }
 
   #answer(record: StreamRecord | undefined): StreamedAnswer {

@@ -63,6 +63,7 @@ export type LogEvent =
   | 'config_loaded'
   | 'link_unavailable'
   /** The connection for small calls of the daemon or of the ledger process ended, with so many calls open: those of providers and of the ledger that had been sent failed. */
+  | 'link_chunks_ended'
   | 'link_messages_ended'
   | 'storage_unavailable'
   /** An operation waited for a customer's row that another transaction kept locked (PostgreSQL). */

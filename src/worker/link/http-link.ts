@@ -244,6 +244,10 @@ export class HttpLink implements Link {
     }
   }
 
+  async streamRecord(json: string) {
+    return this.#parse(json, streamRecordSchema)
+  }
+
   async #json<T>(
     path: string,
     schema: z.ZodType<T>,

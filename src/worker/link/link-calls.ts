@@ -7,6 +7,8 @@ export type LinkInit = Omit<RequestInit, 'signal'> & {
   readonly signal?: OwnSignal
   /** Orders the client's answer, where the call is a message. */
   readonly whole?: WholeOrder | undefined
+  /** Whether a stream that is called for comes in another way than in the answer to the call, which is small then. */
+  readonly hasSmallAnswer?: boolean
 }
 
 /** What makes calls of the daemon. */
@@ -27,7 +29,10 @@ export class HttpCalls implements LinkCalls {
     this.#binding = binding
   }
 
-  fetch(url: string, { signal, whole: _whole, ...init }: LinkInit = {}): Promise<Response> {
+  fetch(
+    url: string,
+    { signal, whole: _whole, hasSmallAnswer: _isSmall, ...init }: LinkInit = {},
+  ): Promise<Response> {
     return this.#binding.fetch(
       url,
       signal === undefined ? init : { ...init, signal: signal.ofPlatform() },

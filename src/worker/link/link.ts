@@ -67,6 +67,11 @@ export interface Link {
    * @throws LinkUnavailable
    */
   endStream(stream: string): Promise<StreamRecord>
+  /**
+   * The record that the daemon has sent with the end of a stream.
+   * @throws LinkUnavailable when it is none
+   */
+  streamRecord(json: string): Promise<StreamRecord>
 }
 
 /** A thread of the daemon from a certain time on. */

@@ -52,7 +52,7 @@ export class MessageBinding implements LinkCalls {
     const { signal } = init
     signal?.throwIfAborted()
     try {
-      return await this.#answerOf(await connection.call(call, signal), call, signal)
+      return await this.#answerOf(await connection.call(call, signal), call, init)
     } catch (error) {
       if (!(error instanceof ConnectionEnded) || !mayRepeat(call, error)) throw error
       signal?.throwIfAborted()
@@ -61,12 +61,12 @@ export class MessageBinding implements LinkCalls {
   }
 
   /** The call as a message; undefined for one that is no small one, or whose answer may be none. */
-  #smallCall(url: string, { method, headers, body, whole }: LinkInit): SmallCall | undefined {
+  #smallCall(url: string, init: LinkInit): SmallCall | undefined {
+    const { method, headers, body, whole, hasSmallAnswer = false } = init
     const path = url.slice(this.#origin.length)
-    if (method !== 'POST' || !this.#hasSmallAnswer(path)) return undefined
+    if (method !== 'POST' || !(hasSmallAnswer || this.#hasSmallAnswer(path))) return undefined
     const named = plainHeaders(headers)
-    if (named === undefined || EGRESS_CHUNKS_HEADER in named) return undefined
-    if (named['accept'] === 'text/event-stream') return undefined
+    if (named === undefined || (isForStream(named) && !hasSmallAnswer)) return undefined
     const bytes = typeof body === 'string' ? utf8(body) : body
     if (!(bytes instanceof Uint8Array) || bytes.length > SMALL_BODY_BYTES) return undefined
     return { head: { path, headers: named, ...(whole && { whole }) }, body: bytes }
@@ -84,14 +84,15 @@ export class MessageBinding implements LinkCalls {
   #answerOf(
     { kind, head, body }: Reply,
     { head: { path } }: SmallCall,
-    signal: OwnSignal | undefined,
+    { signal, hasSmallAnswer = false }: LinkInit,
   ): LinkAnswer | Promise<LinkAnswer> {
     const told: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.answer || kind === MESSAGE_KINDS.broken) {
       return new MessageAnswer(answerHeadSchema.parse(told), body, kind === MESSAGE_KINDS.answer)
     }
     if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message of the worker')
-    this.#largeAt.set(path, this.#host.now())
+    // An ordered stream whose chunks could not be sent says nothing of whole answers.
+    if (!hasSmallAnswer) this.#largeAt.set(path, this.#host.now())
     return this.#fetchWaiting(waitingHeadSchema.parse(told).waiting, signal)
   }
 
@@ -105,6 +106,11 @@ export class MessageBinding implements LinkCalls {
     await response.body?.cancel()
     throw new Error('the answer does not wait any more')
   }
+}
+
+/** Whether a call with these headers is for a stream, or for chunks that come in its answer. */
+function isForStream(headers: Readonly<Record<string, string>>): boolean {
+  return EGRESS_CHUNKS_HEADER in headers || headers['accept'] === 'text/event-stream'
 }
 
 /** Signing the same receipts twice does no harm; a provider must not be called twice. */

@@ -1,13 +1,18 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { formatConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
 import {
+  CHUNKS_WRITTEN,
   EGRESS_CHUNKS_HEADER,
   EGRESS_ERROR_HEADER,
   EGRESS_EVIDENCE_HEADER,
   EGRESS_REQUIRE_HEADER,
   EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
-import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
+import {
+  printChunkOrder,
+  type ChunkAddress,
+  type ChunkOrder,
+} from '../../protocol/stream-record.ts'
 import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
 import { declaredLength } from '../http/declared-length.ts'
 import type { Link } from '../link/link.ts'
@@ -22,6 +27,8 @@ import type { Provider, Route } from './route.ts'
 export interface OrderedChunks {
   readonly order: ChunkOrder
   readonly ahead?: Bytes | undefined
+  /** Where they are to be sent instead of in the answer to the call. */
+  readonly seat?: ChunkAddress | undefined
 }
 
 /** One call of a provider's endpoint. */
@@ -51,8 +58,11 @@ export interface ProviderCall {
 /** A 200 whose body has not been read yet. */
 export interface ProviderReply {
   readonly response: LinkAnswer
-  /** Whether the body is what the client is to receive, as the daemon wrote it, instead of the provider's. */
-  readonly chunksWritten: boolean
+  /**
+   * The daemon writes what the client is to receive: the body is that, or it is sent to the seat that was named. Undefined: the body is
+   * the provider's.
+   */
+  readonly chunks: 'written' | 'sent' | undefined
   /** What the daemon says of the answer where it has written it, so that the body is what the client is to receive. */
   readonly whole: WholeRecord | undefined
   /** Whether the answer arrived compressed; the body is the decompressed content. */
@@ -118,13 +128,19 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   }
   return {
     response,
-    chunksWritten: isCarried && response.headers.has(EGRESS_CHUNKS_HEADER),
+    chunks: isCarried ? chunksOf(response.headers) : undefined,
     whole,
     decoded,
     // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
     declaredBytes: decoded ? undefined : declaredLength(response.headers),
     evidenceSha256: isCarried ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
+}
+
+function chunksOf(headers: AnswerHeaders): ProviderReply['chunks'] {
+  const where = headers.get(EGRESS_CHUNKS_HEADER)
+  if (where === null) return undefined
+  return where === CHUNKS_WRITTEN.there ? 'sent' : 'written'
 }
 
 /**
@@ -146,13 +162,18 @@ function carriedInit(call: ProviderCall): LinkInit {
     ...init,
     headers: {
       ...(constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
-      ...(ordered && { [EGRESS_CHUNKS_HEADER]: printChunkOrder(ordered.order) }),
+      ...(ordered && { [EGRESS_CHUNKS_HEADER]: orderHeader(ordered) }),
       ...(adapter === 'none' && { [EGRESS_UNATTESTED_HEADER]: baseUrl }),
       ...headers,
     },
     body: withAhead(body, ordered?.ahead),
     whole: orderedWhole,
+    hasSmallAnswer: ordered?.seat !== undefined,
   }
+}
+
+function orderHeader({ order, seat }: OrderedChunks): string {
+  return printChunkOrder(seat === undefined ? order : { ...order, to: seat })
 }
 
 /** @param signal the one of the attempt, in the form that the call takes */

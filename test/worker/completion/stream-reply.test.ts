@@ -131,6 +131,7 @@ async function streamed({
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
     aside: (wait: () => Promise<unknown>) => wait(),
     carriedCalls: { begin: () => carriedCall() },
+    chunkSeat: () => undefined,
     joinWindow: new JoinWindow(Date.now, 3_000),
     waitUntil: (work: Promise<unknown>) => void works.push(work),
   }

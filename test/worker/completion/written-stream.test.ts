@@ -2,11 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import type { ChunkOrder, StreamRecord } from '../../../src/protocol/stream-record.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
+import { AnsweredChunks } from '../../../src/worker/completion/answered-chunks.ts'
 import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
-import { WrittenStream } from '../../../src/worker/completion/written-stream.ts'
+import {
+  WrittenStream,
+  type WrittenStreamDeps,
+} from '../../../src/worker/completion/written-stream.ts'
 import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import type { After } from '../../../src/worker/batching/deadline-timer.ts'
-import { LinkUnavailable, type Link } from '../../../src/worker/link/link.ts'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
 import type { CarriedCall } from '../../../src/worker/routing/carried-calls.ts'
@@ -65,7 +69,7 @@ function clientUntil(ended: AbortSignal): ClientEnd {
 }
 
 interface Given {
-  readonly daemon: Pick<Link, 'endStream' | 'state'>
+  readonly daemon: WrittenStreamDeps['link']
   readonly idleMs?: number
   readonly after?: After
   readonly carried?: CarriedCall
@@ -81,7 +85,10 @@ function open(body: Body, { daemon, idleMs = 60_000, after }: Given) {
   const last = chatFormat(false).lastEvents(OPTIONS)
   const budget = new OwnSignal()
   const deps = { link: daemon, clock, budget, last }
-  return { clock, stream: new WrittenStream({ ...ORDER, idle_ms: idleMs }, bytes, deps) }
+  return {
+    clock,
+    stream: new WrittenStream({ ...ORDER, idle_ms: idleMs }, new AnsweredChunks(bytes), deps),
+  }
 }
 
 /** How such a stream ends. */
@@ -95,9 +102,9 @@ async function endOf(body: Body, given: Given) {
 
 const gone = () => Promise.reject(new LinkUnavailable('the enclave daemon cannot be reached'))
 const alive = () => new Promise<never>(() => {})
-const silent = { endStream: gone, state: gone }
+const silent = { endStream: gone, streamRecord: gone, state: gone }
 const knows = (record: StreamRecord) => ({
-  daemon: { endStream: async () => record, state: alive },
+  daemon: { endStream: async () => record, streamRecord: gone, state: alive },
 })
 
 const DAEMON_LOST = {
@@ -140,7 +147,7 @@ it('a stream that breaks before its first event fails for the loss of the daemon
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
   const last = chatFormat(false).lastEvents(OPTIONS)
   const deps = { link: silent, clock, budget: new OwnSignal(), last }
-  const stream = new WrittenStream(ORDER, broken, deps)
+  const stream = new WrittenStream(ORDER, new AnsweredChunks(broken), deps)
   await expect(stream.reachCommit()).rejects.toThrow(
     new LinkUnavailable('the enclave daemon cannot say how a stream ended'),
   )

@@ -66,6 +66,7 @@ function call(
       return { response: answer ?? (await nothing()), whole }
     },
     endStream: nothing,
+    streamRecord: nothing,
     watchThread: () => ({ thread: undefined, loss: nothing }),
   }
   return callProvider({

@@ -1,0 +1,95 @@
+import type { RawData, WebSocket } from 'ws'
+import {
+  MESSAGE_KINDS,
+  parseTaken,
+  readFrame,
+  writeFrames,
+  type LinkMessage,
+} from '../../protocol/link-messages.ts'
+import type { ChunkAddress } from '../../protocol/stream-record.ts'
+import { SentChunks } from './sent-chunks.ts'
+
+/** What this needs of a WebSocket. */
+export type ChunkSocket = Pick<WebSocket, 'on' | 'send' | 'terminate'>
+
+/** The connections over which workers get the chunks of their streams. */
+export class ChunkConnections {
+  readonly #open = new Map<string, ChunkConnection>()
+
+  /** Serves a connection under the id that its worker has chosen; another one of that id is closed. */
+  accept(id: string, socket: ChunkSocket): void {
+    this.#open.get(id)?.close()
+    const connection = new ChunkConnection(socket, () => {
+      if (this.#open.get(id) === connection) this.#open.delete(id)
+    })
+    this.#open.set(id, connection)
+  }
+
+  /** Where to write the chunks of a new stream; undefined where there is no such connection, or the number is in use. */
+  open({ connection, stream }: ChunkAddress): SentChunks | undefined {
+    return this.#open.get(connection)?.begin(stream)
+  }
+
+  close(): void {
+    for (const connection of this.#open.values()) connection.close()
+  }
+}
+
+class ChunkConnection {
+  readonly #socket: ChunkSocket
+  readonly #streams = new Map<number, SentChunks>()
+  #messages: LinkMessage[] = []
+
+  constructor(socket: ChunkSocket, ended: () => void) {
+    this.#socket = socket
+    // What it says is nothing that could be answered: it is closed after that.
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      ended()
+      this.#end()
+    })
+    socket.on('message', (data: RawData, isBinary: boolean) => {
+      try {
+        if (!isBinary || !(data instanceof Buffer)) throw new TypeError('a frame of text')
+        for (const message of readFrame(data)) this.#take(message)
+      } catch {
+        socket.terminate()
+      }
+    })
+  }
+
+  begin(id: number): SentChunks | undefined {
+    if (this.#streams.has(id)) return undefined
+    const chunks = new SentChunks((message) => this.#push({ id, head: '', ...message }))
+    this.#streams.set(id, chunks)
+    chunks.once('close', () => this.#streams.delete(id))
+    return chunks
+  }
+
+  close(): void {
+    this.#socket.terminate()
+  }
+
+  /** The worker says more of a stream that has ended meanwhile, which is of no interest then. */
+  #take({ kind, id, body }: LinkMessage): void {
+    const chunks = this.#streams.get(id)
+    if (kind === MESSAGE_KINDS.taken) chunks?.taken(parseTaken(body))
+    else if (kind === MESSAGE_KINDS.cut) chunks?.cut()
+    else throw new Error('a message that only a daemon sends')
+  }
+
+  /** Sends together what all streams send in one turn of the event loop. */
+  #push(message: LinkMessage): void {
+    if (this.#messages.push(message) === 1) setImmediate(() => this.#send())
+  }
+
+  #send(): void {
+    const frames = writeFrames(this.#messages)
+    this.#messages = []
+    for (const frame of frames) this.#socket.send(frame)
+  }
+
+  #end(): void {
+    for (const chunks of this.#streams.values()) chunks.cut()
+  }
+}

@@ -1,0 +1,125 @@
+import {
+  CHUNK_WINDOW_BYTES,
+  MAX_CHUNK_BYTES,
+  MAX_MESSAGE_BODY_BYTES,
+  MESSAGE_KINDS,
+  type LinkMessage,
+} from '../../protocol/link-messages.ts'
+import type { StreamRecord } from '../../protocol/stream-record.ts'
+import type { WorkerBody } from './worker-body.ts'
+
+/** Sends a message of one stream. */
+export type SendChunk = (message: Pick<LinkMessage, 'kind' | 'body'>) => void
+
+/**
+ * The chunks of one stream on their way to the worker over the connection that it has for all its streams. The worker says what its
+ * client has taken, and no more than a window is under way.
+ */
+export class SentChunks implements WorkerBody {
+  readonly #send: SendChunk
+  readonly #onDrain: (() => void)[] = []
+  readonly #onClose: (() => void)[] = []
+  /** What does not fit into the window. */
+  #waiting: Uint8Array[] = []
+  #waitingBytes = 0
+  #underWay = 0
+  #isEnded = false
+  /** With the end, which follows what waits. */
+  #record: StreamRecord | undefined
+  #isOver = false
+  #isCut = false
+  #hasRecord = false
+
+  constructor(send: SendChunk) {
+    this.#send = send
+  }
+
+  get destroyed(): boolean {
+    return this.#isCut
+  }
+
+  get writableFinished(): boolean {
+    return this.#isOver && !this.#isCut
+  }
+
+  /** Whether the worker was sent the record. */
+  get hasRecord(): boolean {
+    return this.#hasRecord
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#isCut || this.#isEnded) return true
+    for (let at = 0; at < bytes.length; at += MAX_CHUNK_BYTES) {
+      this.#waiting.push(bytes.subarray(at, at + MAX_CHUNK_BYTES))
+    }
+    this.#waitingBytes += bytes.length
+    this.#sendWaiting()
+    return !this.#isFull
+  }
+
+  /** Nothing is written after this; `close` says how the stream ended. */
+  end(): void {
+    this.#isEnded = true
+  }
+
+  on(event: 'drain' | 'error', listener: () => void): void {
+    if (event === 'drain') this.#onDrain.push(listener)
+  }
+
+  once(event: 'close', listener: () => void): void {
+    if (event === 'close') this.#onClose.push(listener)
+  }
+
+  /** Tells the worker, after all chunks, what the stream is settled by. */
+  close(record: StreamRecord): void {
+    this.#isEnded = true
+    this.#record = record
+    this.#sendWaiting()
+  }
+
+  /**
+   * The worker's client has taken so much more.
+   * @throws RangeError when that is more than was sent
+   */
+  taken(bytes: number): void {
+    if (bytes > this.#underWay) throw new RangeError('more was taken than was sent')
+    const wasFull = this.#isFull
+    this.#underWay -= bytes
+    this.#sendWaiting()
+    if (!wasFull || this.#isFull || this.#isEnded) return
+    for (const listener of this.#onDrain) listener()
+  }
+
+  /** The worker wants nothing more, or its connection has ended. */
+  cut(): void {
+    if (this.#isOver) return
+    this.#isCut = true
+    this.#waiting = []
+    this.#waitingBytes = 0
+    this.#over()
+  }
+
+  get #isFull(): boolean {
+    return this.#underWay + this.#waitingBytes >= CHUNK_WINDOW_BYTES
+  }
+
+  #sendWaiting(): void {
+    while (this.#underWay < CHUNK_WINDOW_BYTES) {
+      const body = this.#waiting.shift()
+      if (body === undefined) break
+      this.#waitingBytes -= body.length
+      this.#underWay += body.length
+      this.#send({ kind: MESSAGE_KINDS.chunk, body })
+    }
+    if (this.#record === undefined || this.#waiting.length > 0 || this.#isOver) return
+    const body = Buffer.from(JSON.stringify(this.#record))
+    this.#hasRecord = body.length <= MAX_MESSAGE_BODY_BYTES
+    this.#send({ kind: MESSAGE_KINDS.end, body: this.#hasRecord ? body : new Uint8Array(0) })
+    this.#over()
+  }
+
+  #over(): void {
+    this.#isOver = true
+    for (const listener of this.#onClose.splice(0)) listener()
+  }
+}

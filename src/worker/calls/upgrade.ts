@@ -1,0 +1,37 @@
+import type { BatchDeps } from '../batching/batcher.ts'
+import { startDeadline } from '../batching/deadline-timer.ts'
+import type { LinkSocket } from './message-connection.ts'
+
+/** Where a connection is opened. */
+export interface UpgradeTarget {
+  /** A service on the other side of the link. */
+  readonly binding: { fetch(url: string, init: RequestInit): Promise<Response> }
+  /** Of the upgrade to a WebSocket. */
+  readonly url: string
+}
+
+const OPEN_TIMEOUT_MS = 3_000
+
+/**
+ * A WebSocket to another process, which belongs to the current request.
+ * @throws Error when there is none there, or not in time
+ */
+export async function upgrade(
+  { binding, url }: UpgradeTarget,
+  now: BatchDeps['now'],
+): Promise<LinkSocket> {
+  const controller = new AbortController()
+  const deadline = startDeadline(OPEN_TIMEOUT_MS, now, () => controller.abort())
+  try {
+    const response: Response & { webSocket?: LinkSocket | null } = await binding.fetch(url, {
+      headers: { upgrade: 'websocket' },
+      signal: controller.signal,
+    })
+    const { webSocket } = response
+    if (webSocket) return webSocket
+    await response.body?.cancel()
+    throw new Error('no connection is taken there')
+  } finally {
+    deadline.stop()
+  }
+}

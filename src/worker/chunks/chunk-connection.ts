@@ -1,0 +1,131 @@
+import { BriefMap } from '../../protocol/brief-map.ts'
+import { copyBytes } from '../../protocol/bytes.ts'
+import {
+  MESSAGE_KINDS,
+  printTaken,
+  readFrame,
+  writeFrames,
+  type LinkMessage,
+} from '../../protocol/link-messages.ts'
+import type { LinkSocket } from '../calls/message-connection.ts'
+import { momentEnds } from '../batching/moment.ts'
+import { Seat, type SeatDeps } from './seat.ts'
+
+const NOTHING = new Uint8Array(0)
+
+/**
+ * The connection over which the daemon sends the chunks of all streams of this isolate. It belongs to the object that opened it, which
+ * is the only one that may use it: requests leave for it what is to be sent.
+ */
+export class ChunkConnection {
+  /** A UUID, by which the daemon knows it. */
+  readonly id: string
+  readonly #seats = new BriefMap<number, { readonly seat: Seat }>()
+  #lastStream = 0
+  #messages: LinkMessage[] = []
+  #wake: (() => void) | undefined
+  readonly #ended: (streams: number) => void
+  #hasEnded = false
+
+  /** @param ended called when it has ended, with the number of its open streams */
+  constructor(id: string, ended: (streams: number) => void) {
+    this.id = id
+    this.#ended = ended
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** For a request: a seat for a new stream. */
+  seat(connect: (stream: number) => SeatDeps['connect']): Seat {
+    const stream = this.#nextStream()
+    const seat = new Seat({
+      address: { connection: this.id, stream },
+      connect: connect(stream),
+      tellTaken: (bytes) => this.#push(stream, MESSAGE_KINDS.taken, printTaken(bytes)),
+      ended: (mayCome) => {
+        if (mayCome) this.#push(stream, MESSAGE_KINDS.cut, NOTHING)
+        this.#seats.take(stream)
+      },
+    })
+    this.#seats.add(stream, { seat })
+    return seat
+  }
+
+  /** For the object: serves the connection until it ends. Never rejects. */
+  async run(socket: LinkSocket): Promise<void> {
+    socket.binaryType = 'arraybuffer'
+    socket.addEventListener('message', ({ data }) => this.#take(data, socket))
+    socket.addEventListener('close', () => this.end())
+    socket.addEventListener('error', () => this.end())
+    try {
+      socket.accept()
+      while (!this.#hasEnded) {
+        await this.#somethingToSend()
+        if (!this.#hasEnded) this.#send(socket)
+      }
+      socket.close()
+    } catch {
+      // Whatever it was, the streams are cut.
+    } finally {
+      this.end()
+    }
+  }
+
+  end(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#ended(this.#seats.size)
+    for (const [, { seat }] of this.#seats) seat.lose()
+    this.#wake?.()
+  }
+
+  #nextStream(): number {
+    do this.#lastStream = (this.#lastStream + 1) >>> 0
+    while (this.#seats.has(this.#lastStream))
+    return this.#lastStream
+  }
+
+  #take(data: unknown, socket: LinkSocket): void {
+    if (this.#hasEnded) return
+    try {
+      if (!(data instanceof ArrayBuffer)) throw new TypeError('a frame of text')
+      for (const message of readFrame(new Uint8Array(data))) this.#takeMessage(message)
+    } catch {
+      this.end()
+      socket.close()
+    }
+  }
+
+  #takeMessage({ kind, id, body }: LinkMessage): void {
+    const seat = this.#seats.get(id)?.seat
+    if (kind === MESSAGE_KINDS.end) return seat?.takeEnd(body)
+    if (kind !== MESSAGE_KINDS.chunk) throw new TypeError('a message that only a worker sends')
+    // In memory of its own: what a slow client has not taken must not keep the frame with all other streams' chunks.
+    if (seat !== undefined) return seat.take(copyBytes(body))
+    return this.#push(id, MESSAGE_KINDS.cut, NOTHING)
+  }
+
+  #push(id: number, kind: LinkMessage['kind'], body: Uint8Array): void {
+    if (this.#hasEnded) return
+    this.#messages.push({ kind, id, head: '', body })
+    this.#wake?.()
+  }
+
+  /** TypeScript takes what was before the wait for what is after it. */
+  async #somethingToSend(): Promise<void> {
+    if (this.#messages.length === 0) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#wake = resolve
+      await promise
+    }
+    await momentEnds()
+  }
+
+  #send(socket: LinkSocket): void {
+    const messages = this.#messages
+    this.#messages = []
+    for (const frame of writeFrames(messages)) socket.send(frame)
+  }
+}

@@ -1,0 +1,47 @@
+import { DurableObject } from 'cloudflare:workers'
+import { LINK_PATHS } from '../../protocol/link.ts'
+import { upgrade, type UpgradeTarget } from '../calls/upgrade.ts'
+import type { ChunkSwitch } from './chunk-switch.ts'
+
+/** Where the connection is opened. */
+interface ChunkEnv {
+  readonly LINK: UpgradeTarget['binding']
+  readonly LINK_ORIGIN?: string
+}
+
+/** For bindings that determine the destination themselves. */
+const ORIGIN = 'https://enclave'
+
+/**
+ * The class of the object that receives the chunks of all streams of this isolate over one connection and writes each to the pipe that
+ * leads to its request: a connection belongs to the request that opened it, and only an object may be asked by others. It stores
+ * nothing.
+ * @param now ms
+ */
+export function makeChunkObject(chunkSwitch: ChunkSwitch, now: () => number) {
+  return class ChunkObject extends DurableObject<ChunkEnv> {
+    #isOpening = false
+
+    /** @throws Error when the daemon takes no connection */
+    async open(): Promise<void> {
+      if (this.#isOpening) return
+      this.#isOpening = true
+      try {
+        const connection = chunkSwitch.begin()
+        const { LINK: binding, LINK_ORIGIN = ORIGIN } = this.env
+        const url = `${LINK_ORIGIN}${LINK_PATHS.chunks}/${connection.id}`
+        const socket = await upgrade({ binding, url }, now)
+        this.ctx.waitUntil(connection.run(socket))
+        chunkSwitch.offer(connection)
+      } finally {
+        this.#isOpening = false
+      }
+    }
+
+    override async connect(socket: Socket): Promise<void> {
+      const { localAddress } = await socket.opened
+      const name = localAddress?.split(':')[0] ?? ''
+      await chunkSwitch.serve(name, socket.writable.getWriter(), socket.closed)
+    }
+  }
+}

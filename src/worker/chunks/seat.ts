@@ -1,0 +1,215 @@
+import { TAKEN_STEP_BYTES } from '../../protocol/link-messages.ts'
+import type { ChunkAddress } from '../../protocol/stream-record.ts'
+
+/** How the chunks of a stream ended. */
+export type SeatEnd =
+  /** `taken`: the client has all of them. `left`: it is gone. `cut`: the daemon is, or nothing more was wanted. */
+  'taken' | 'left' | 'cut'
+
+/** What this needs of the writer of a pipe. */
+export type PipeWriter = Pick<WritableStreamDefaultWriter<Uint8Array>, 'write' | 'close' | 'abort'>
+
+export interface SeatDeps {
+  /** Where the daemon is to send the chunks. */
+  readonly address: ChunkAddress
+  /** Opens the pipe from the request that calls it. */
+  readonly connect: () => ReadableStream<Uint8Array>
+  /** Tells the daemon how much more was taken. */
+  readonly tellTaken: (bytes: number) => void
+  /** Called once, when no more chunks are awaited, with whether the daemon may still send some. */
+  readonly ended: (mayCome: boolean) => void
+}
+
+/** What the request asks of the object that writes its stream. */
+type Ask =
+  | {
+      readonly kind: 'write'
+      readonly bytes: Uint8Array
+      readonly done: (written: boolean) => void
+    }
+  | { readonly kind: 'close' | 'abort' }
+
+const decoder = new TextDecoder()
+
+/**
+ * One stream between the object of this isolate to which the chunks of all streams come, and the request that the stream is for. The
+ * runtime lets neither use what belongs to the other. So the object writes to its end of a pipe, from whose other end the runtime moves
+ * the bytes to the client, and each of the two only resolves promises that the other one awaits. The request makes the seat.
+ */
+export class Seat {
+  readonly #deps: SeatDeps
+  readonly #begun = Promise.withResolvers<boolean>()
+  readonly #over = Promise.withResolvers<SeatEnd>()
+  /** Chunks that came before the pipe was there. */
+  #early: Uint8Array[] = []
+  #writer: PipeWriter | undefined
+  #untakenBytes = 0
+  /** What was taken and not told yet. */
+  #untoldBytes = 0
+  #record: string | undefined
+  #end: SeatEnd | undefined
+  /** Whether the pipe ends with the chunks, since it is read here. */
+  #isRead = false
+  #asks: Ask[] = []
+  #wake: (() => void) | undefined
+
+  constructor(deps: SeatDeps) {
+    this.#deps = deps
+  }
+
+  get address(): ChunkAddress {
+    return this.#deps.address
+  }
+
+  /** Waits for the first chunk. False where the chunks ended without one. */
+  get begun(): Promise<boolean> {
+    return this.#begun.promise
+  }
+
+  /** Waits for the end of the chunks. */
+  get over(): Promise<SeatEnd> {
+    return this.#over.promise
+  }
+
+  /** The `StreamRecord` in JSON that came with the end; empty where it is to be asked for. Undefined where none came. */
+  get record(): string | undefined {
+    return this.#record
+  }
+
+  /** The stream as a client reads it. It ends once `close` was called. */
+  openForClient(): ReadableStream<Uint8Array> {
+    return this.#deps.connect()
+  }
+
+  /** The chunks to be read here. They end by themselves, and fail where they were cut. */
+  openToRead(): ReadableStream<Uint8Array> {
+    this.#isRead = true
+    if (this.#end !== undefined) this.#endRead(this.#end)
+    return this.#deps.connect()
+  }
+
+  /** Sends a client more than the chunks, after them; false where it is gone. */
+  send(bytes: Uint8Array): Promise<boolean> {
+    if (bytes.length === 0) return Promise.resolve(this.#end !== 'left')
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    if (this.#end === 'left') resolve(false)
+    else this.#ask({ kind: 'write', bytes, done: resolve })
+    return promise
+  }
+
+  /** Ends the stream, after all that was sent. */
+  close(): void {
+    this.#ask({ kind: 'close' })
+  }
+
+  /** Breaks off the stream of a client that does not read. */
+  abandon(): void {
+    this.#ask({ kind: 'abort' })
+  }
+
+  /** No more chunks are wanted. */
+  cut(): void {
+    this.#finish('cut')
+  }
+
+  /** For the object: a chunk, which nothing else refers to. */
+  take(chunk: Uint8Array): void {
+    if (this.#end !== undefined) return
+    this.#untakenBytes += chunk.length
+    if (this.#writer === undefined) this.#early.push(chunk)
+    else this.#write(this.#writer, chunk)
+    this.#begun.resolve(true)
+  }
+
+  /** For the object: all chunks have come. */
+  takeEnd(record: Uint8Array): void {
+    if (this.#end !== undefined) return
+    this.#record = decoder.decode(record)
+    this.#begun.resolve(false)
+    this.#finishIfTaken()
+  }
+
+  /** For the object: the connection to the daemon has ended. What has all come is still passed on. */
+  lose(): void {
+    if (this.#record === undefined) this.#finish('cut')
+  }
+
+  /** For the object: the client is gone. */
+  leave(): void {
+    this.#finish('left')
+    for (const ask of this.#asks.splice(0)) if (ask.kind === 'write') ask.done(false)
+    this.abandon()
+  }
+
+  /** For the object: writes to its end of the pipe until that is closed. Never rejects. */
+  async serve(writer: PipeWriter): Promise<void> {
+    this.#writer = writer
+    for (const chunk of this.#early.splice(0)) this.#write(writer, chunk)
+    for (;;) {
+      const ask = await this.#nextAsk()
+      if (ask.kind !== 'write') {
+        await isDone(ask.kind === 'close' ? writer.close() : writer.abort())
+        return
+      }
+      const written = await isDone(writer.write(ask.bytes))
+      ask.done(written)
+      if (!written) this.leave()
+    }
+  }
+
+  #write(writer: PipeWriter, chunk: Uint8Array): void {
+    const { length } = chunk
+    writer.write(chunk).then(
+      () => this.#taken(length),
+      () => this.leave(),
+    )
+  }
+
+  #taken(bytes: number): void {
+    this.#untakenBytes -= bytes
+    this.#untoldBytes += bytes
+    if (this.#record !== undefined) return this.#finishIfTaken()
+    if (this.#end !== undefined || this.#untoldBytes < TAKEN_STEP_BYTES) return
+    this.#deps.tellTaken(this.#untoldBytes)
+    this.#untoldBytes = 0
+  }
+
+  #finishIfTaken(): void {
+    if (this.#untakenBytes === 0) this.#finish('taken')
+  }
+
+  #finish(end: SeatEnd): void {
+    if (this.#end !== undefined) return
+    this.#end = end
+    this.#deps.ended(this.#record === undefined)
+    this.#begun.resolve(false)
+    this.#over.resolve(end)
+    if (this.#isRead) this.#endRead(end)
+  }
+
+  #endRead(end: SeatEnd): void {
+    this.#ask({ kind: end === 'taken' ? 'close' : 'abort' })
+  }
+
+  #ask(ask: Ask): void {
+    this.#asks.push(ask)
+    this.#wake?.()
+  }
+
+  async #nextAsk(): Promise<Ask> {
+    for (;;) {
+      const ask = this.#asks.shift()
+      if (ask !== undefined) return ask
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#wake = resolve
+      await promise
+    }
+  }
+}
+
+function isDone(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  )
+}

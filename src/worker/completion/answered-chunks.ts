@@ -1,0 +1,31 @@
+import type { ChunkSource } from './chunk-source.ts'
+import type { ClientEnd } from './open-stream.ts'
+import { PumpedClient } from './pumped-client.ts'
+
+/** Chunks in the body of the answer to the call, which ends with the call's signal. */
+export class AnsweredChunks implements ChunkSource {
+  readonly record = undefined
+  readonly #body: ReadableStream<Uint8Array>
+  #head: Uint8Array = new Uint8Array(0)
+
+  constructor(body: ReadableStream<Uint8Array>) {
+    this.#body = body
+  }
+
+  async begin(): Promise<boolean> {
+    const reader = this.#body.getReader()
+    const { value } = await reader.read()
+    if (value === undefined) return false
+    reader.releaseLock()
+    this.#head = value
+    return true
+  }
+
+  pumped(onDisconnect: () => void): PumpedClient {
+    return new PumpedClient(onDisconnect)
+  }
+
+  passTo(client: ClientEnd): Promise<void> {
+    return client.take(this.#head, this.#body)
+  }
+}

@@ -1,0 +1,44 @@
+import type { OwnSignal } from '../calls/own-signal.ts'
+import type { Seat } from '../chunks/seat.ts'
+import type { ChunkSource } from './chunk-source.ts'
+import type { ClientEnd } from './open-stream.ts'
+import { SeatedClient } from './seated-client.ts'
+
+const NOTHING = new Uint8Array(0)
+
+const cutOff = () => new Error('the chunks did not all come to the client')
+
+/** Chunks that come to a seat of the isolate's connection for chunks. */
+export class SeatedChunks implements ChunkSource {
+  readonly #seat: Seat
+
+  /** @param call ends the call, and with it the chunks */
+  constructor(seat: Seat, call: OwnSignal) {
+    this.#seat = seat
+    call.onAbort(() => seat.cut())
+  }
+
+  get record(): string | undefined {
+    return this.#seat.record
+  }
+
+  async begin(): Promise<boolean> {
+    const hasBegun = await this.#seat.begun
+    if (!hasBegun && this.record === undefined) throw cutOff()
+    return hasBegun
+  }
+
+  pumped(onDisconnect: () => void): SeatedClient {
+    return new SeatedClient(this.#seat, onDisconnect)
+  }
+
+  async passTo(client: ClientEnd): Promise<void> {
+    if (client.seesBytes) return client.take(NOTHING, this.#seat.openToRead())
+    if ((await this.#seat.over) !== 'taken') throw cutOff()
+  }
+
+  /** The chunks come in another way, or not at all. */
+  leave(): void {
+    this.#seat.cut()
+  }
+}

@@ -1,0 +1,43 @@
+import type { Seat } from '../chunks/seat.ts'
+import type { PumpedEnd } from './open-stream.ts'
+
+/** The client's end of a stream whose chunks come to a seat, from which the runtime moves them. */
+export class SeatedClient implements PumpedEnd {
+  readonly seesBytes = false
+  readonly readable: ReadableStream<Uint8Array>
+  readonly #seat: Seat
+
+  /** @param onDisconnect called when the client has left */
+  constructor(seat: Seat, onDisconnect: () => void) {
+    this.#seat = seat
+    this.readable = seat.openForClient()
+    void this.#tellOfLeaving(onDisconnect)
+  }
+
+  async #tellOfLeaving(onDisconnect: () => void): Promise<void> {
+    if ((await this.#seat.over) === 'left') onDisconnect()
+  }
+
+  take(): Promise<void> {
+    throw new Error('internal error: chunks that do not come to the seat')
+  }
+
+  async send(events: Uint8Array): Promise<void> {
+    if (!(await this.#seat.send(events))) throw new Error('the client has left')
+  }
+
+  seal(): Promise<string> {
+    throw new Error('internal error: bytes that were not seen have no digest here')
+  }
+
+  async finish(last: Uint8Array): Promise<void> {
+    // A client that has left by now lacks these bytes alone; the settlement they report is stored already.
+    await this.#seat.send(last)
+    this.#seat.close()
+  }
+
+  /** Closes the connection of a client that does not read. */
+  abandon(): void {
+    this.#seat.abandon()
+  }
+}
