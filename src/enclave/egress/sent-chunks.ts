@@ -104,9 +104,10 @@ export class SentChunks implements WorkerBody {
   }
 
   #sendWaiting(): void {
-    while (this.#underWay < CHUNK_WINDOW_BYTES) {
-      const body = this.#waiting.shift()
-      if (body === undefined) break
+    for (;;) {
+      const [body] = this.#waiting
+      if (body === undefined || this.#underWay + body.length > CHUNK_WINDOW_BYTES) break
+      this.#waiting.shift()
       this.#waitingBytes -= body.length
       this.#underWay += body.length
       this.#send({ kind: MESSAGE_KINDS.chunk, body })

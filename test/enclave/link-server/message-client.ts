@@ -38,6 +38,11 @@ export async function openMessages(
         key: keyPem,
       }),
   })
+  return clientOver(socket)
+}
+
+/** A connection that is being opened. Resolves once it is open. */
+export async function clientOver(socket: WebSocket): Promise<MessageClient> {
   const closed = new Promise<true>((resolve) => socket.once('close', () => resolve(true)))
   const received: LinkMessage[] = []
   const awaited: ((message: LinkMessage) => void)[] = []
