@@ -51,6 +51,19 @@ describe('BriefMap', () => {
     expect(map.take(1)).toEqual(['again'])
   })
 
+  it('shows what is in it, as often as it is asked, and nothing that was taken out', () => {
+    const map = new BriefMap<number, string[]>()
+    const value = ['one']
+    map.add(1, value)
+    expect([map.get(1), map.get(1), map.get(2)]).toEqual([value, value, undefined])
+    expect(map.get(1)).toBe(value)
+    expect(map.size).toBe(1)
+    map.take(1)
+    expect(map.get(1)).toBeUndefined()
+    map.add(1, ['again'])
+    expect(map.get(1)).toEqual(['again'])
+  })
+
   it('refuses a second entry of one key', () => {
     const map = new BriefMap<number, string[]>()
     map.add(1, ['one'])

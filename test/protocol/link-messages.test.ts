@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest'
 import {
   MalformedFrame,
   MAX_MESSAGE_BYTES,
+  MAX_CHUNK_BYTES,
   MESSAGE_KINDS,
+  CHUNK_WINDOW_BYTES,
+  TAKEN_STEP_BYTES,
+  parseTaken,
+  printTaken,
   readFrame,
   writeFrames,
   type LinkMessage,
@@ -66,4 +71,38 @@ describe('frames of messages', () => {
   ])('are refused: %s', (what, frame) => {
     expect(() => readFrame(frame())).toThrow(`malformed frame: ${what}`)
   })
+})
+
+describe('a number of bytes that were taken', () => {
+  it.each([
+    [0, [0, 0, 0, 0]],
+    [1, [0, 0, 0, 1]],
+    [0x0102_0304, [1, 2, 3, 4]],
+    [0xffff_ffff, [255, 255, 255, 255]],
+  ])('%i is four bytes, the largest first', (bytes, body) => {
+    expect([...printTaken(bytes)]).toEqual(body)
+    expect(parseTaken(Uint8Array.from(body))).toBe(bytes)
+  })
+
+  it('is read as part of a frame, where it has other bytes around it', () => {
+    const taken = { kind: MESSAGE_KINDS.taken, id: 7, head: '' }
+    const frame = only([
+      { ...taken, body: printTaken(16_385) },
+      { ...taken, body: printTaken(0xffff_0000) },
+    ])
+    const within = new Uint8Array(frame.length + 3)
+    within.set(frame, 3)
+    const bodies = readFrame(within.subarray(3)).map(({ body }) => parseTaken(body))
+    expect(bodies).toEqual([16_385, 0xffff_0000])
+  })
+
+  it.each([0, 1, 3, 5, 8])('is none in %i bytes', (length) => {
+    const malformed = new MalformedFrame('a number of bytes that is none')
+    expect(() => parseTaken(new Uint8Array(length))).toThrow(malformed)
+    expect(malformed.message).toBe('malformed frame: a number of bytes that is none')
+  })
+})
+
+it('a window has room for the largest chunk beside all that the worker need not tell of', () => {
+  expect(TAKEN_STEP_BYTES + MAX_CHUNK_BYTES).toBeLessThanOrEqual(CHUNK_WINDOW_BYTES)
 })

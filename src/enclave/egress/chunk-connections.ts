@@ -1,5 +1,7 @@
 import type { RawData, WebSocket } from 'ws'
+import { BriefMap } from '../../protocol/brief-map.ts'
 import {
+  CHUNK_WINDOW_BYTES,
   MESSAGE_KINDS,
   parseTaken,
   readFrame,
@@ -10,7 +12,13 @@ import type { ChunkAddress } from '../../protocol/stream-record.ts'
 import { SentChunks } from './sent-chunks.ts'
 
 /** What this needs of a WebSocket. */
-export type ChunkSocket = Pick<WebSocket, 'on' | 'send' | 'terminate'>
+export type ChunkSocket = Pick<WebSocket, 'bufferedAmount' | 'on' | 'send' | 'terminate'>
+
+/**
+ * A worker that reads nothing while it orders streams is cut off beyond this, bytes. A stream whose end was sent counts nowhere else; those
+ * that are open hold no more than a window each.
+ */
+export const MAX_UNREAD_BYTES = 4_096 * CHUNK_WINDOW_BYTES
 
 /** The connections over which workers get the chunks of their streams. */
 export class ChunkConnections {
@@ -37,7 +45,7 @@ export class ChunkConnections {
 
 class ChunkConnection {
   readonly #socket: ChunkSocket
-  readonly #streams = new Map<number, SentChunks>()
+  readonly #streams = new BriefMap<number, SentChunks>()
   #messages: LinkMessage[] = []
 
   constructor(socket: ChunkSocket, ended: () => void) {
@@ -61,8 +69,8 @@ class ChunkConnection {
   begin(id: number): SentChunks | undefined {
     if (this.#streams.has(id)) return undefined
     const chunks = new SentChunks((message) => this.#push({ id, head: '', ...message }))
-    this.#streams.set(id, chunks)
-    chunks.once('close', () => this.#streams.delete(id))
+    this.#streams.add(id, chunks)
+    chunks.once('close', () => this.#streams.take(id))
     return chunks
   }
 
@@ -87,9 +95,10 @@ class ChunkConnection {
     const frames = writeFrames(this.#messages)
     this.#messages = []
     for (const frame of frames) this.#socket.send(frame)
+    if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) this.#socket.terminate()
   }
 
   #end(): void {
-    for (const chunks of this.#streams.values()) chunks.cut()
+    for (const [, chunks] of this.#streams) chunks.cut()
   }
 }
