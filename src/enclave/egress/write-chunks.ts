@@ -1,9 +1,8 @@
 import type { Log } from '../log.ts'
 import { LinkError } from '../link-error.ts'
-import type { ChunkJoiner } from './chunk-joiner.ts'
+import type { ChunkJoiner, RestingSource } from './chunk-joiner.ts'
 import type { EventMemory } from './event-memory.ts'
 import { headerText } from './headers.ts'
-import type { OpenConnection } from './open-connection.ts'
 import type { OrderedChunks } from './ordered-chunks.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import type { SentChunks } from './sent-chunks.ts'
@@ -12,7 +11,8 @@ import { WrittenStream, type WrittenStreamDeps } from './written-stream.ts'
 import type { WrittenStreams } from './written-streams.ts'
 
 export interface ChunkWriting {
-  readonly open: Pick<OpenConnection, 'connection'>
+  /** What the answer is read from. */
+  readonly open: { readonly connection: RestingSource }
   readonly joiner: ChunkJoiner
   readonly memory: EventMemory
   readonly written: WrittenStreams
