@@ -6,7 +6,10 @@ export interface ChunkStub {
   /** Opens the object's connection to the daemon. */
   open(): Promise<void>
   /** The end of a pipe whose other end the object gets under this name. */
-  connect(name: string, options: SocketOptions): { readonly readable: ReadableStream<Uint8Array> }
+  connect(
+    name: string,
+    options: { readonly allowHalfOpen: boolean },
+  ): { readonly readable: ReadableStream<Uint8Array> }
 }
 
 export interface ChunkHost {

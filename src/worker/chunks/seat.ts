@@ -25,7 +25,7 @@ type Ask =
   | {
       readonly kind: 'write'
       readonly bytes: Uint8Array
-      readonly done: (written: boolean) => void
+      readonly written: () => void
     }
   | { readonly kind: 'close' | 'abort' }
 
@@ -40,6 +40,8 @@ export class Seat {
   readonly #deps: SeatDeps
   readonly #begun = Promise.withResolvers<boolean>()
   readonly #over = Promise.withResolvers<SeatEnd>()
+  /** The client may leave after the chunks have ended, too. */
+  readonly #gone = Promise.withResolvers<false>()
   /** Chunks that came before the pipe was there. */
   #early: Uint8Array[] = []
   #writer: PipeWriter | undefined
@@ -90,21 +92,15 @@ export class Seat {
 
   /** Sends a client more than the chunks, after them; false where it is gone. */
   send(bytes: Uint8Array): Promise<boolean> {
-    if (bytes.length === 0) return Promise.resolve(this.#end !== 'left')
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    if (this.#end === 'left') resolve(false)
-    else this.#ask({ kind: 'write', bytes, done: resolve })
-    return promise
+    const { promise, resolve } = Promise.withResolvers<true>()
+    if (bytes.length === 0) resolve(true)
+    else this.#ask({ kind: 'write', bytes, written: () => resolve(true) })
+    return Promise.race([this.#gone.promise, promise])
   }
 
   /** Ends the stream, after all that was sent. */
   close(): void {
     this.#ask({ kind: 'close' })
-  }
-
-  /** Breaks off the stream of a client that does not read. */
-  abandon(): void {
-    this.#ask({ kind: 'abort' })
   }
 
   /** No more chunks are wanted. */
@@ -117,7 +113,7 @@ export class Seat {
     if (this.#end !== undefined) return
     this.#untakenBytes += chunk.length
     if (this.#writer === undefined) this.#early.push(chunk)
-    else this.#write(this.#writer, chunk)
+    else this.#writeChunk(this.#writer, chunk)
     this.#begun.resolve(true)
   }
 
@@ -134,35 +130,32 @@ export class Seat {
     if (this.#record === undefined) this.#finish('cut')
   }
 
-  /** For the object: the client is gone. */
+  /** The client is gone, or is given up because it does not read. */
   leave(): void {
     this.#finish('left')
-    for (const ask of this.#asks.splice(0)) if (ask.kind === 'write') ask.done(false)
-    this.abandon()
+    this.#gone.resolve(false)
+    this.#ask({ kind: 'abort' })
   }
 
   /** For the object: writes to its end of the pipe until that is closed. Never rejects. */
   async serve(writer: PipeWriter): Promise<void> {
     this.#writer = writer
-    for (const chunk of this.#early.splice(0)) this.#write(writer, chunk)
+    for (const chunk of this.#early.splice(0)) this.#writeChunk(writer, chunk)
     for (;;) {
       const ask = await this.#nextAsk()
-      if (ask.kind !== 'write') {
-        await isDone(ask.kind === 'close' ? writer.close() : writer.abort())
-        return
-      }
-      const written = await isDone(writer.write(ask.bytes))
-      ask.done(written)
-      if (!written) this.leave()
+      // Not awaited, so that a client that does not take it can be given up.
+      if (ask.kind === 'write') this.#write(writer, ask.bytes, ask.written)
+      else return (ask.kind === 'close' ? writer.close() : writer.abort()).catch(() => {})
     }
   }
 
-  #write(writer: PipeWriter, chunk: Uint8Array): void {
+  #writeChunk(writer: PipeWriter, chunk: Uint8Array): void {
     const { length } = chunk
-    writer.write(chunk).then(
-      () => this.#taken(length),
-      () => this.leave(),
-    )
+    this.#write(writer, chunk, () => this.#taken(length))
+  }
+
+  #write(writer: PipeWriter, bytes: Uint8Array, written: () => void): void {
+    writer.write(bytes).then(written, () => this.leave())
   }
 
   #taken(bytes: number): void {
@@ -205,11 +198,4 @@ export class Seat {
       await promise
     }
   }
-}
-
-function isDone(work: Promise<unknown>): Promise<boolean> {
-  return work.then(
-    () => true,
-    () => false,
-  )
 }

@@ -15,7 +15,8 @@ export class SeatedChunks implements ChunkSource {
   /** @param call ends the call, and with it the chunks */
   constructor(seat: Seat, call: OwnSignal) {
     this.#seat = seat
-    call.onAbort(() => seat.cut())
+    if (call.aborted) seat.cut()
+    else call.onAbort(() => seat.cut())
   }
 
   get record(): string | undefined {

@@ -1,4 +1,6 @@
+import { concatBytes } from '../../protocol/bytes.ts'
 import type { Seat } from '../chunks/seat.ts'
+import { END_OF_EVENT } from '../stream/event-boundary.ts'
 import type { PumpedEnd } from './open-stream.ts'
 
 /** The client's end of a stream whose chunks come to a seat, from which the runtime moves them. */
@@ -6,16 +8,20 @@ export class SeatedClient implements PumpedEnd {
   readonly seesBytes = false
   readonly readable: ReadableStream<Uint8Array>
   readonly #seat: Seat
+  /** Whether the chunks were cut, which may have been in the middle of an event. */
+  #cutOff = false
 
   /** @param onDisconnect called when the client has left */
   constructor(seat: Seat, onDisconnect: () => void) {
     this.#seat = seat
     this.readable = seat.openForClient()
-    void this.#tellOfLeaving(onDisconnect)
+    void this.#watchEnd(onDisconnect)
   }
 
-  async #tellOfLeaving(onDisconnect: () => void): Promise<void> {
-    if ((await this.#seat.over) === 'left') onDisconnect()
+  async #watchEnd(onDisconnect: () => void): Promise<void> {
+    const end = await this.#seat.over
+    this.#cutOff = end === 'cut'
+    if (end === 'left') onDisconnect()
   }
 
   take(): Promise<void> {
@@ -32,12 +38,12 @@ export class SeatedClient implements PumpedEnd {
 
   async finish(last: Uint8Array): Promise<void> {
     // A client that has left by now lacks these bytes alone; the settlement they report is stored already.
-    await this.#seat.send(last)
+    await this.#seat.send(this.#cutOff ? concatBytes(END_OF_EVENT, last) : last)
     this.#seat.close()
   }
 
   /** Closes the connection of a client that does not read. */
   abandon(): void {
-    this.#seat.abandon()
+    this.#seat.leave()
   }
 }

@@ -1,0 +1,20 @@
+import { Seat } from '../../../src/worker/chunks/seat.ts'
+
+/** A seat with a pipe of the Web standard, whose object's end is served once it is opened. */
+export function pipedSeat() {
+  const ended: boolean[] = []
+  const served: Promise<void>[] = []
+  const seat: Seat = new Seat({
+    address: { connection: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1', stream: 3 },
+    connect: () => {
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+      const writer = writable.getWriter()
+      writer.closed.catch(() => seat.leave())
+      served.push(seat.serve(writer))
+      return readable
+    },
+    tellTaken: () => {},
+    ended: (mayCome) => void ended.push(mayCome),
+  })
+  return { seat, ended, served }
+}

@@ -1,0 +1,282 @@
+import { describe, expect, it } from 'vitest'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import { CHUNK_WINDOW_BYTES, TAKEN_STEP_BYTES } from '../../../src/protocol/link-messages.ts'
+import { Seat } from '../../../src/worker/chunks/seat.ts'
+import { settled } from '../calls/fake-socket.ts'
+import { HandPipe } from './hand-pipe.ts'
+
+const ADDRESS = { connection: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1', stream: 3 }
+const RECORD = utf8('{"record":1}')
+
+/** What has become of a promise by now. */
+function stateOf<T>(promise: Promise<T>): { value: T | 'pending' } {
+  const state: { value: T | 'pending' } = { value: 'pending' }
+  void promise.then((value) => void (state.value = value))
+  return state
+}
+
+function set() {
+  const told: number[] = []
+  const ended: boolean[] = []
+  const seat = new Seat({
+    address: ADDRESS,
+    connect: () => new ReadableStream(),
+    tellTaken: (bytes) => void told.push(bytes),
+    ended: (mayCome) => void ended.push(mayCome),
+  })
+  const pipe = new HandPipe()
+  const over = stateOf(seat.over)
+  const begun = stateOf(seat.begun)
+  /** The object gets its end of the pipe. */
+  const serve = () => stateOf(seat.serve(pipe).then(() => 'served' as const))
+  return { seat, pipe, told, ended, over, begun, serve }
+}
+
+describe('the chunks of a seat', () => {
+  it('go to the pipe in order, those too that came before it was there', async () => {
+    const { seat, pipe, serve, begun, over } = set()
+    expect(seat.address).toBe(ADDRESS)
+    seat.take(utf8('one;'))
+    await settled()
+    expect(begun.value).toBe(true)
+    serve()
+    seat.take(utf8('two;'))
+    pipe.take()
+    await settled()
+    expect(pipe.written).toEqual(['one;', 'two;'])
+    expect([over.value, seat.record, pipe.ended]).toEqual(['pending', undefined, undefined])
+  })
+
+  it('are over once the client has all of them, whether the end came before the pipe or after it', async () => {
+    for (const isEarly of [true, false]) {
+      const { seat, pipe, serve, over, ended } = set()
+      seat.take(utf8('one;'))
+      if (isEarly) seat.takeEnd(RECORD)
+      serve()
+      if (!isEarly) seat.takeEnd(RECORD)
+      await settled()
+      expect([over.value, ended]).toEqual(['pending', []])
+      pipe.take()
+      await settled()
+      expect([over.value, ended, seat.record]).toEqual(['taken', [false], '{"record":1}'])
+      // The client's stream goes on: its last event follows.
+      expect(pipe.ended).toBeUndefined()
+    }
+  })
+
+  it('that end without one have not begun, and are over at once', async () => {
+    const { seat, begun, over, ended } = set()
+    seat.takeEnd(new Uint8Array(0))
+    await settled()
+    expect([begun.value, over.value, seat.record, ended]).toEqual([false, 'taken', '', [false]])
+  })
+
+  it('are told as taken in steps, and no more after their end', async () => {
+    const { seat, pipe, serve, told } = set()
+    serve()
+    const step = TAKEN_STEP_BYTES / 4
+    for (let chunk = 0; chunk < 7; chunk += 1) seat.take(new Uint8Array(step))
+    pipe.take(3)
+    await settled()
+    expect(told).toEqual([])
+    pipe.take(1)
+    await settled()
+    expect(told).toEqual([TAKEN_STEP_BYTES])
+    seat.take(new Uint8Array(TAKEN_STEP_BYTES))
+    seat.takeEnd(RECORD)
+    pipe.take()
+    await settled()
+    expect(told).toEqual([TAKEN_STEP_BYTES])
+  })
+
+  it('are never more here than the window for a daemon that keeps to what is told', async () => {
+    const { seat, pipe, serve, told } = set()
+    serve()
+    let sent = 0
+    let most = 0
+    const mayCome = () => CHUNK_WINDOW_BYTES + told.reduce((sum, bytes) => sum + bytes, 0) - sent
+    for (let taken = 0; taken < 200; taken += 1) {
+      while (mayCome() >= 1_000) {
+        seat.take(new Uint8Array(1_000))
+        sent += 1_000
+      }
+      most = Math.max(most, sent - taken * 1_000)
+      pipe.take(1)
+      await settled()
+    }
+    // All of what a slow client took came to it, and it never stood still for want of a message.
+    expect(sent).toBeGreaterThan(200_000)
+    expect(most).toBeLessThanOrEqual(CHUNK_WINDOW_BYTES)
+  })
+
+  it.each(['before the pipe', 'after it'])(
+    'that nobody wants any more (%s) are dropped, and the daemon is to be told once',
+    async (when) => {
+      const { seat, pipe, serve, over, ended, begun } = set()
+      if (when === 'after it') serve()
+      seat.cut()
+      seat.cut()
+      seat.take(utf8('late;'))
+      seat.takeEnd(RECORD)
+      await settled()
+      expect([over.value, begun.value, ended]).toEqual(['cut', false, [true]])
+      expect([pipe.text, seat.record]).toEqual(['', undefined])
+    },
+  )
+
+  it('are cut where the connection is lost before their end, and pass where they had all come', async () => {
+    const open = set()
+    open.serve()
+    open.seat.take(utf8('one;'))
+    open.seat.lose()
+    await settled()
+    expect([open.over.value, open.ended, open.begun.value]).toEqual(['cut', [true], true])
+    const whole = set()
+    whole.serve()
+    whole.seat.take(utf8('one;'))
+    whole.seat.takeEnd(RECORD)
+    whole.seat.lose()
+    await settled()
+    expect(whole.over.value).toBe('pending')
+    whole.pipe.take()
+    await settled()
+    expect([whole.over.value, whole.ended]).toEqual(['taken', [false]])
+  })
+
+  it('of a client that left before all were taken are over, whoever notices it', async () => {
+    for (const notice of ['write', 'close'] as const) {
+      const { seat, pipe, serve, over, ended } = set()
+      const served = serve()
+      seat.take(utf8('one;'))
+      if (notice === 'write') pipe.break()
+      else seat.leave()
+      await settled()
+      expect([over.value, ended, served.value, pipe.ended]).toEqual([
+        'left',
+        [true],
+        'served',
+        'abort',
+      ])
+      seat.take(utf8('late;'))
+      expect(pipe.text).toBe('one;')
+    }
+  })
+})
+
+describe('what is sent after the chunks', () => {
+  it('follows them, and then the pipe is closed', async () => {
+    const { seat, pipe, serve } = set()
+    seat.take(utf8('one;'))
+    seat.takeEnd(RECORD)
+    const sent = stateOf(seat.send(utf8('last;')))
+    const served = serve()
+    await settled()
+    expect([pipe.text, sent.value]).toEqual(['one;last;', 'pending'])
+    pipe.take()
+    seat.close()
+    await settled()
+    expect([sent.value, pipe.ended, served.value]).toEqual([true, 'close', 'served'])
+  })
+
+  it('follows chunks that were cut, for a client that is still there', async () => {
+    const { seat, pipe, serve } = set()
+    serve()
+    seat.take(utf8('one;'))
+    seat.lose()
+    const sent = stateOf(seat.send(utf8('error;')))
+    await settled()
+    pipe.take()
+    await settled()
+    expect([pipe.text, sent.value, pipe.ended]).toEqual(['one;error;', true, undefined])
+  })
+
+  it.each(['open', 'taken', 'cut'] as const)(
+    'to a client that left when its chunks were %s is not sent, and says so',
+    async (state) => {
+      const { seat, pipe, serve, over } = set()
+      const served = serve()
+      pipe.take()
+      if (state === 'taken') seat.takeEnd(RECORD)
+      if (state === 'cut') seat.cut()
+      seat.leave()
+      const sent = [stateOf(seat.send(utf8('last;'))), stateOf(seat.send(new Uint8Array(0)))]
+      await settled()
+      expect(sent).toEqual([{ value: false }, { value: false }])
+      seat.close()
+      await settled()
+      expect([pipe.text, pipe.ended, served.value]).toEqual(['', 'abort', 'served'])
+      expect(over.value).toBe(state === 'open' ? 'left' : state)
+    },
+  )
+
+  it.each(['is given up', 'breaks the pipe'])(
+    'fails where the client %s that has not taken it',
+    async (how) => {
+      const { seat, pipe, serve } = set()
+      const served = serve()
+      seat.takeEnd(RECORD)
+      const sent = stateOf(seat.send(utf8('last;')))
+      const next = stateOf(seat.send(utf8('more;')))
+      await settled()
+      expect([sent.value, next.value]).toEqual(['pending', 'pending'])
+      if (how === 'breaks the pipe') pipe.break()
+      else seat.leave()
+      await settled()
+      expect([sent.value, next.value, served.value]).toEqual([false, false, 'served'])
+      expect(pipe.ended).toBe('abort')
+    },
+  )
+
+  it('is nothing where it is empty', async () => {
+    const { seat } = set()
+    expect(await seat.send(new Uint8Array(0))).toBe(true)
+  })
+})
+
+describe('a client that is given up', () => {
+  it('before the object has its pipe leaves at once, and the pipe is broken off when it comes', async () => {
+    const { seat, pipe, serve, over, ended } = set()
+    seat.take(utf8('one;'))
+    seat.leave()
+    await settled()
+    expect([over.value, ended]).toEqual(['left', [true]])
+    const served = serve()
+    await settled()
+    expect([pipe.ended, served.value]).toEqual(['abort', 'served'])
+  })
+})
+
+describe('chunks that are read here', () => {
+  it.each(['before', 'after'])('close the pipe where they end %s it is opened', async (when) => {
+    const { seat, pipe, serve } = set()
+    if (when === 'before') seat.takeEnd(RECORD)
+    seat.openToRead()
+    const served = serve()
+    if (when === 'after') seat.takeEnd(RECORD)
+    await settled()
+    expect([pipe.ended, served.value]).toEqual(['close', 'served'])
+  })
+
+  it.each(['before', 'after'])('break it off where they are cut %s it is opened', async (when) => {
+    const { seat, pipe, serve } = set()
+    if (when === 'before') seat.lose()
+    seat.openToRead()
+    const served = serve()
+    seat.lose()
+    await settled()
+    expect([pipe.ended, served.value]).toEqual(['abort', 'served'])
+  })
+
+  it('close it only once all are taken', async () => {
+    const { seat, pipe, serve } = set()
+    seat.openToRead()
+    serve()
+    seat.take(utf8('one;'))
+    seat.takeEnd(RECORD)
+    await settled()
+    expect(pipe.ended).toBeUndefined()
+    pipe.take()
+    await settled()
+    expect([pipe.text, pipe.ended]).toEqual(['one;', 'close'])
+  })
+})

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import { SeatedClient } from '../../../src/worker/completion/seated-client.ts'
+import { settled } from '../calls/fake-socket.ts'
+import { pipedSeat } from '../chunks/piped-seat.ts'
+
+const RECORD = utf8('{}')
+
+function set() {
+  const parts = pipedSeat()
+  let disconnects = 0
+  const client = new SeatedClient(parts.seat, () => (disconnects += 1))
+  return {
+    ...parts,
+    client,
+    get disconnects() {
+      return disconnects
+    },
+  }
+}
+
+describe('a client whose chunks come to a seat', () => {
+  it('has them, what is sent after them and the last events, in order, and then the end', async () => {
+    const { client, seat, served } = set()
+    const text = new Response(client.readable).text()
+    seat.take(utf8('one;'))
+    seat.takeEnd(RECORD)
+    await client.send(utf8('closing;'))
+    await client.finish(utf8('last;'))
+    expect(await text).toBe('one;closing;last;')
+    expect(await Promise.all(served)).toHaveLength(1)
+  })
+
+  it('is told where the router ended it after chunks that were cut inside an event', async () => {
+    const { client, seat } = set()
+    const text = new Response(client.readable).text()
+    seat.take(utf8('data: one\n\ndata: tw'))
+    seat.lose()
+    expect(await seat.over).toBe('cut')
+    await client.finish(utf8('data: error\n\n'))
+    expect(await text).toBe('data: one\n\ndata: tw\n\ndata: error\n\n')
+  })
+
+  it('that leaves before it has all is told of once, and is sent nothing more', async () => {
+    const parts = set()
+    const { client, seat, ended, served } = parts
+    seat.take(utf8('one;'))
+    await client.readable.cancel()
+    await settled()
+    expect([parts.disconnects, ended]).toEqual([1, [true]])
+    await expect(client.send(utf8('closing;'))).rejects.toThrow('the client has left')
+    await client.finish(utf8('last;'))
+    await Promise.all(served)
+    expect(parts.disconnects).toBe(1)
+  })
+
+  it('that leaves once it has all chunks misses the last events alone', async () => {
+    const parts = set()
+    const { client, seat, served } = parts
+    const reader = client.readable.getReader()
+    seat.take(utf8('one;'))
+    seat.takeEnd(RECORD)
+    await reader.read()
+    expect(await seat.over).toBe('taken')
+    await reader.cancel()
+    await client.finish(utf8('last;'))
+    await Promise.all(served)
+    expect(parts.disconnects).toBe(0)
+  })
+
+  it('that reads neither chunks nor last events is given up', async () => {
+    const parts = set()
+    const { client, seat } = parts
+    seat.take(utf8('one;'))
+    const finished = client.finish(utf8('last;'))
+    client.abandon()
+    await finished
+    expect([parts.disconnects, await seat.over]).toEqual([1, 'left'])
+  })
+
+  it('has bytes that are neither seen nor given here', () => {
+    const { client } = set()
+    expect(client.seesBytes).toBe(false)
+    expect(() => client.seal()).toThrow(
+      'internal error: bytes that were not seen have no digest here',
+    )
+    expect(() => client.take()).toThrow('internal error: chunks that do not come to the seat')
+  })
+})
