@@ -12,7 +12,7 @@ it('a call over HTTP has the platform’s form of its signal, and none where it 
   })
   const signal = new OwnSignal()
   const answer = await calls.fetch('https://enclave/v1/sign', { method: 'POST', signal })
-  await calls.fetch('https://enclave/v1/state')
+  await calls.fetch('https://enclave/v1/state', { hasSmallAnswer: true })
   expect(await answer.text()).toBe('answer')
   expect(inits).toEqual([{ method: 'POST', signal: signal.ofPlatform() }, {}])
   signal.abort(new Error('too late'))

@@ -1,13 +1,15 @@
 import { createServer, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Constraints } from '../../../src/protocol/constraints.ts'
+import { parseChunkOrder } from '../../../src/protocol/stream-record.ts'
 import type { WholeRecord } from '../../../src/protocol/whole-order.ts'
 import type { Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
-import { callProvider } from '../../../src/worker/provider/call.ts'
+import { callProvider, type OrderedChunks } from '../../../src/worker/provider/call.ts'
 import { classifyResponse } from '../../../src/worker/provider/failure.ts'
 import type { Provider, Route } from '../../../src/worker/provider/route.ts'
+import { CHUNK_ORDER } from '../../support/chunk-order.ts'
 import { listen } from '../../support/listen.ts'
 import { routerConfig } from '../../support/router-config.ts'
 import { WHOLE_RECORD } from '../../support/whole-order.ts'
@@ -15,6 +17,7 @@ import { WHOLE_RECORD } from '../../support/whole-order.ts'
 let server: Server | undefined
 /** The headers of the last call of the daemon. */
 let sent: Readonly<Record<string, unknown>> | undefined
+let hasSmallAnswer: boolean | undefined
 
 beforeEach(() => (sent = undefined))
 afterEach(() => server?.close())
@@ -40,6 +43,7 @@ function call(
   answer?: Response,
   constraints?: Constraints,
   whole?: WholeRecord,
+  ordered?: OrderedChunks,
 ) {
   const link: Link = {
     state: nothing,
@@ -63,6 +67,7 @@ function call(
     evidence: nothing,
     egress: async (_provider, _path, init) => {
       sent = Object.fromEntries(new Headers(init.headers))
+      ;({ hasSmallAnswer } = init)
       return { response: answer ?? (await nothing()), whole }
     },
     endStream: nothing,
@@ -81,6 +86,7 @@ function call(
     connectMs: 1000,
     probeConnect: async () => {},
     constraints,
+    ordered,
     classify: classifyResponse,
   })
 }
@@ -110,6 +116,37 @@ describe('a call through the daemon', () => {
     const headers = { 'x-cmr-evidence-sha256': 'ab'.repeat(32) }
     const reply = await call({}, new Response('{}', { headers }))
     expect(reply.evidenceSha256).toBe('ab'.repeat(32))
+  })
+})
+
+describe('an order for chunks', () => {
+  const seat = { connection: CHUNK_ORDER.stream, stream: 3 }
+  const parsed = () => parseChunkOrder(String(sent?.['x-cmr-chunks']))
+  const chunksIn = (headers: Record<string, string>, ordered?: OrderedChunks) =>
+    call({}, new Response('{}', { headers }), undefined, undefined, ordered)
+
+  it('names the seat to which they are to be sent, so that the answer is small', async () => {
+    await chunksIn({}, { order: CHUNK_ORDER, seat })
+    expect([parsed(), hasSmallAnswer]).toEqual([{ ...CHUNK_ORDER, to: seat }, true])
+  })
+
+  it('names none where they are to come in the answer', async () => {
+    await chunksIn({}, { order: CHUNK_ORDER, seat: undefined })
+    expect([parsed(), hasSmallAnswer]).toEqual([CHUNK_ORDER, false])
+  })
+
+  it('is none where none is given', async () => {
+    await chunksIn({})
+    expect([sent?.['x-cmr-chunks'], hasSmallAnswer]).toEqual([undefined, false])
+  })
+
+  it.each([
+    ['sent', { 'x-cmr-chunks': 'sent' }],
+    ['written', { 'x-cmr-chunks': 'written' }],
+    [undefined, {}],
+  ])('is answered with where they are (%s)', async (chunks, headers) => {
+    const reply = await chunksIn(headers, { order: CHUNK_ORDER, seat })
+    expect(reply.chunks).toBe(chunks)
   })
 })
 
@@ -192,12 +229,13 @@ describe('a direct call', () => {
       response.writeHead(200, {
         'x-cmr-evidence-sha256': 'ab'.repeat(32),
         'x-cmr-egress-error': 'provider_unproven',
+        'x-cmr-chunks': 'sent',
       })
       response.end('{}')
     })
     const baseUrl = `http://127.0.0.1:${await listen(server)}`
     const reply = await call({ adapter: 'none', baseUrl })
-    expect(reply.evidenceSha256).toBeNull()
+    expect([reply.evidenceSha256, reply.chunks]).toEqual([null, undefined])
     await reply.response.body?.cancel()
   })
 })

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { openChunkSeats } from '../../../src/worker/chunks/chunk-seats.ts'
+import { ChunkSwitch, type ChunkStub } from '../../../src/worker/chunks/chunk-switch.ts'
+import type { ObjectNamespace } from '../../../src/worker/storage/object-call.ts'
+
+type ObjectId = ReturnType<ObjectNamespace<ChunkStub>['idFromName']>
+
+function set() {
+  const chunkSwitch = new ChunkSwitch(Date.now, () => 'id-1')
+  const asked: string[] = []
+  const stub: ChunkStub = {
+    open: async () => void asked.push('open'),
+    connect: (name) => {
+      asked.push(name)
+      return { readable: new ReadableStream() }
+    },
+  }
+  // Nothing but the namespace looks at an id.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const id = {} as ObjectId
+  const CHUNKS: ObjectNamespace<ChunkStub> = {
+    idFromName: (name) => {
+      asked.push(name)
+      return id
+    },
+    get: (given) => {
+      expect(given).toBe(id)
+      asked.push('get')
+      return stub
+    },
+  }
+  const kept: Promise<unknown>[] = []
+  const host = { keepAlive: (work: Promise<unknown>) => void kept.push(work), ended: () => {} }
+  return { chunkSwitch, asked, CHUNKS, host, kept }
+}
+
+describe('the seats of an isolate', () => {
+  it('come of its one object, whose stub is made anew each time', async () => {
+    const { chunkSwitch, asked, CHUNKS, host, kept } = set()
+    const seats = openChunkSeats({ CHUNKS }, { ...host, chunkSwitch })
+    seats.prepare()
+    await Promise.all(kept)
+    expect([asked, kept.length]).toEqual([['chunks', 'get', 'open'], 1])
+    expect(seats.seat()).toBeUndefined()
+    chunkSwitch.offer(chunkSwitch.begin())
+    const seat = seats.seat()
+    expect(seat?.address).toEqual({ connection: 'id-1', stream: 1 })
+    seat?.openForClient()
+    expect(asked).toEqual(['chunks', 'get', 'open', 'get', 'id-1.1:1'])
+  })
+
+  it.each(['namespace', 'switch'])('are none where there is no %s', (lacks) => {
+    const { chunkSwitch, asked, CHUNKS, host, kept } = set()
+    chunkSwitch.offer(chunkSwitch.begin())
+    const env = lacks === 'namespace' ? {} : { CHUNKS }
+    const seats = openChunkSeats(env, lacks === 'switch' ? host : { ...host, chunkSwitch })
+    seats.prepare()
+    expect([seats.seat(), asked, kept]).toEqual([undefined, [], []])
+  })
+})
