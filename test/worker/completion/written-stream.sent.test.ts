@@ -1,0 +1,203 @@
+import { describe, expect, it } from 'vitest'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
+import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
+import { chatFormat } from '../../../src/worker/chat/encoder.ts'
+import { SeatedChunks } from '../../../src/worker/completion/seated-chunks.ts'
+import { WrittenStream } from '../../../src/worker/completion/written-stream.ts'
+import { HttpLink } from '../../../src/worker/link/http-link.ts'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
+import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
+import { Budget } from '../../../src/worker/routing/budget.ts'
+import { carriedCall } from '../../support/carried-call.ts'
+import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { OPTIONS } from '../../support/golden-streams.ts'
+import { pipedSeat } from '../chunks/piped-seat.ts'
+
+const RECORD: StreamRecord = {
+  ending: { kind: 'complete' },
+  finish_reason: 'stop',
+  tail: { events: 0, blocks: 0, open: null, output: [] },
+  counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
+  provider_response_id: null,
+  provider_sha256: 'a'.repeat(64),
+  client_sha256: 'b'.repeat(64),
+}
+const LOST: StreamRecord = { ...RECORD, ending: { kind: 'lost' }, finish_reason: null }
+
+const CHUNK = utf8('data: one\n\n')
+const sent = (record: unknown) => utf8(JSON.stringify(record))
+
+const DAEMON_LOST = {
+  kind: 'cut',
+  failure: null,
+  error: {
+    code: 'service_unavailable',
+    message: 'The enclave that signs receipts cannot be reached.',
+  },
+}
+
+/** A stream whose chunks come to a seat, with a daemon that can be asked for its record, unless it is gone. */
+function set(isGone = false) {
+  const { seat, ended } = pipedSeat()
+  const clock = new AttemptClock(new Budget(Date.now), Date.now)
+  const budget = new OwnSignal()
+  const asked: string[] = []
+  const http = new HttpLink(
+    { fetch: () => Promise.reject(new Error('not asked')) },
+    { now: Date.now, keepAlive: () => {} },
+  )
+  const link = {
+    endStream: async (stream: string) => {
+      asked.push(stream)
+      if (isGone) throw new LinkUnavailable('the enclave daemon cannot be reached')
+      // It ends the chunks first.
+      seat.takeEnd(new Uint8Array(0))
+      return RECORD
+    },
+    streamRecord: (json: string) => http.streamRecord(json),
+    state: () => new Promise<never>(() => {}),
+  }
+  const last = chatFormat(false).lastEvents(OPTIONS)
+  const source = new SeatedChunks(seat, clock.signal)
+  const stream = new WrittenStream(CHUNK_ORDER, source, { link, clock, budget, last })
+  const gone = new AbortController()
+  /** To a client that reads, until it cancels. */
+  const relay = () => {
+    const client = stream.pumped(() => gone.abort())
+    const relayed = stream.relayTo(client, gone.signal, carriedCall())
+    return { client, relayed }
+  }
+  return { seat, ended, clock, budget, asked, stream, relay }
+}
+
+describe('a stream whose chunks are sent', () => {
+  it('is settled by the record that came with their end, without being asked for', async () => {
+    const { seat, asked, relay, stream, ended } = set()
+    seat.take(CHUNK)
+    await stream.reachCommit()
+    const { client, relayed } = relay()
+    seat.takeEnd(sent(RECORD))
+    const text = new Response(client.readable).text()
+    const { end, clientDigest, providerDigest } = await relayed
+    expect([end, clientDigest]).toEqual([{ kind: 'complete' }, RECORD.client_sha256])
+    expect([await providerDigest(), asked, ended]).toEqual([RECORD.provider_sha256, [], [false]])
+    await client.finish(utf8('last'))
+    expect(await text).toBe('data: one\n\nlast')
+  })
+
+  it('is settled by the record that is asked for, where that was too large to come', async () => {
+    const { seat, asked, relay } = set()
+    seat.take(CHUNK)
+    seat.takeEnd(new Uint8Array(0))
+    const { client, relayed } = relay()
+    void new Response(client.readable).text()
+    expect((await relayed).end).toEqual({ kind: 'complete' })
+    expect(asked).toEqual([CHUNK_ORDER.stream])
+  })
+
+  it.each(['no JSON', '{}', JSON.stringify({ ...RECORD, ending: { kind: 'other' } })])(
+    'is cut where its record is malformed (%s), as one whose daemon is lost',
+    async (record) => {
+      const { seat, asked, relay } = set()
+      seat.take(CHUNK)
+      seat.takeEnd(utf8(record))
+      const { client, relayed } = relay()
+      void new Response(client.readable).text()
+      const { end, answer } = await relayed
+      expect(end).toMatchObject(DAEMON_LOST)
+      expect([answer.finishReason, asked]).toEqual([undefined, []])
+    },
+  )
+
+  it('is cut where the connection is lost, and what its provider has produced is asked for', async () => {
+    const { seat, asked, relay, ended } = set()
+    seat.take(CHUNK)
+    const { relayed } = relay()
+    seat.lose()
+    expect((await relayed).end).toMatchObject(DAEMON_LOST)
+    expect([asked, ended]).toEqual([[CHUNK_ORDER.stream], [true]])
+  })
+
+  it('is complete where the connection is lost after their end', async () => {
+    const { seat, relay } = set()
+    seat.take(CHUNK)
+    const { client, relayed } = relay()
+    seat.takeEnd(sent(RECORD))
+    seat.lose()
+    void new Response(client.readable).text()
+    expect((await relayed).end).toEqual({ kind: 'complete' })
+  })
+
+  it('is cut as a failure of its route where that is what its record says', async () => {
+    const { seat, relay } = set()
+    seat.take(CHUNK)
+    seat.takeEnd(sent(LOST))
+    const { client, relayed } = relay()
+    void new Response(client.readable).text()
+    expect((await relayed).end).toMatchObject({
+      kind: 'cut',
+      failure: { kind: 'unavailable' },
+      error: { code: 'bad_gateway', message: 'The provider broke off its answer.' },
+    })
+  })
+
+  it('ends with its client, and what its provider has produced is asked for', async () => {
+    const { seat, relay, asked, ended } = set()
+    seat.take(CHUNK)
+    const { client, relayed } = relay()
+    await client.readable.cancel()
+    expect((await relayed).end).toEqual({ kind: 'client_gone' })
+    expect([asked, ended]).toEqual([[CHUNK_ORDER.stream], [true]])
+  })
+
+  it('is ended by the daemon where its time is up, after a whole event', async () => {
+    const { seat, relay, asked, budget } = set()
+    seat.take(CHUNK)
+    const { client, relayed } = relay()
+    const text = new Response(client.readable).text()
+    budget.abort(new Error('too late'))
+    expect((await relayed).end).toEqual({ kind: 'complete' })
+    await client.finish(utf8('last'))
+    expect([await text, asked]).toEqual(['data: one\n\nlast', [CHUNK_ORDER.stream]])
+  })
+
+  it('is cut where its time is up and its daemon is gone', async () => {
+    const { seat, relay, ended, budget } = set(true)
+    seat.take(CHUNK)
+    const { relayed } = relay()
+    budget.abort(new LinkUnavailable('the enclave daemon cannot be reached'))
+    expect((await relayed).end).toMatchObject(DAEMON_LOST)
+    expect(ended).toEqual([true])
+  })
+})
+
+describe('a stream whose chunks are sent and that has none', () => {
+  it('fails by its record', async () => {
+    const { seat, stream, asked } = set()
+    const committed = stream.reachCommit()
+    seat.takeEnd(sent(LOST))
+    const failure = new AttemptFailure({ kind: 'unavailable' })
+    await expect(committed).rejects.toThrow(failure)
+    expect(asked).toEqual([])
+  })
+
+  it('fails for the loss of the daemon where the connection ends', async () => {
+    const { seat, stream } = set()
+    const committed = stream.reachCommit()
+    seat.lose()
+    await expect(committed).rejects.toThrow(
+      new LinkUnavailable('the enclave daemon cannot say how a stream ended'),
+    )
+  })
+
+  it('fails with the reason of its end where the attempt is ended', async () => {
+    const { stream, clock, ended } = set()
+    const committed = stream.reachCommit()
+    const reason = new AttemptFailure({ kind: 'timeout' })
+    clock.abort(reason)
+    await expect(committed).rejects.toBe(reason)
+    expect(ended).toEqual([true])
+  })
+})
