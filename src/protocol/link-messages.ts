@@ -27,7 +27,7 @@ export const MESSAGE_KINDS = {
   broken: 4,
   /** To the worker: the answer is no small one, and waits below `WAITING_PATH`. Head: `WaitingHead`. */
   waiting: 5,
-  /** To the worker, as the next two of a connection for chunks: whole events of that stream. No head. */
+  /** To the worker, as the next one of a connection for chunks: the next bytes of that stream, cut anywhere. No head. */
   chunk: 6,
   /**
    * To the worker: nothing more comes of that stream. The body is its `StreamRecord` in JSON; empty where that is too large for a message,
