@@ -69,6 +69,9 @@ export const CHUNK_WINDOW_BYTES = 64 * 1024
 /** The largest chunk; a larger one is sent as several. */
 export const MAX_CHUNK_BYTES = CHUNK_WINDOW_BYTES / 4
 
+/** The largest frame of chunks: a client that does not take one of them keeps the whole frame in memory. */
+export const MAX_CHUNK_FRAME_BYTES = 64 * 1024
+
 /** The worker says what was taken at the latest when it is this much. */
 export const TAKEN_STEP_BYTES = CHUNK_WINDOW_BYTES / 4
 
@@ -142,14 +145,20 @@ interface Prepared {
   readonly length: number
 }
 
-/** The frames of messages, in order. */
-export function writeFrames(messages: readonly LinkMessage[]): Bytes[] {
+/**
+ * The frames of messages, in order.
+ * @param largest bytes; only a single message may have more
+ */
+export function writeFrames(
+  messages: readonly LinkMessage[],
+  largest = MAX_MESSAGE_BYTES,
+): Bytes[] {
   const frames: Bytes[] = []
   let parts: Prepared[] = []
   let length = 0
   for (const message of messages) {
     const part = prepared(message)
-    if (parts.length > 0 && length + part.length > MAX_MESSAGE_BYTES) {
+    if (parts.length > 0 && length + part.length > largest) {
       frames.push(frameOf(parts, length))
       parts = []
       length = 0

@@ -2,6 +2,7 @@ import type { RawData, WebSocket } from 'ws'
 import { BriefMap } from '../../protocol/brief-map.ts'
 import {
   CHUNK_WINDOW_BYTES,
+  MAX_CHUNK_FRAME_BYTES,
   MESSAGE_KINDS,
   parseTaken,
   readFrame,
@@ -92,7 +93,7 @@ class ChunkConnection {
   }
 
   #send(): void {
-    const frames = writeFrames(this.#messages)
+    const frames = writeFrames(this.#messages, MAX_CHUNK_FRAME_BYTES)
     this.#messages = []
     for (const frame of frames) this.#socket.send(frame)
     if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) this.#socket.terminate()

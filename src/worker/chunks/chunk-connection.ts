@@ -1,5 +1,4 @@
 import { BriefMap } from '../../protocol/brief-map.ts'
-import { copyBytes } from '../../protocol/bytes.ts'
 import {
   MESSAGE_KINDS,
   printTaken,
@@ -102,8 +101,7 @@ export class ChunkConnection {
     const seat = this.#seats.get(id)?.seat
     if (kind === MESSAGE_KINDS.end) return seat?.takeEnd(body)
     if (kind !== MESSAGE_KINDS.chunk) throw new TypeError('a message that only a worker sends')
-    // In memory of its own: what a slow client has not taken must not keep the frame with all other streams' chunks.
-    if (seat !== undefined) return seat.take(copyBytes(body))
+    if (seat !== undefined) return seat.take(body)
     return this.#push(id, MESSAGE_KINDS.cut, NOTHING)
   }
 

@@ -22,6 +22,11 @@ export function makeChunkObject(chunkSwitch: ChunkSwitch, now: () => number) {
   return class ChunkObject extends DurableObject<ChunkEnv> {
     #isOpening = false
 
+    constructor(ctx: DurableObjectState, env: ChunkEnv) {
+      super(ctx, env)
+      chunkSwitch.reset()
+    }
+
     /** @throws Error when the daemon takes no connection */
     async open(): Promise<void> {
       if (this.#isOpening) return

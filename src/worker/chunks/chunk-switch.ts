@@ -73,7 +73,13 @@ export class ChunkSwitch {
     return seat
   }
 
-  /** For the object: a connection that it is about to open. What an instance before it had is lost. */
+  /** For the object, which has just been made: the connection of an instance before it is lost. */
+  reset(): void {
+    this.#connection?.end()
+    this.#awaited.clear()
+  }
+
+  /** For the object: a connection that it is about to open. */
   begin(): ChunkConnection {
     this.#connection?.end()
     return new ChunkConnection(this.#newId(), (streams) => this.#ended(streams))

@@ -1,3 +1,4 @@
+import { copyBytes } from '../../protocol/bytes.ts'
 import { TAKEN_STEP_BYTES } from '../../protocol/link-messages.ts'
 import type { ChunkAddress } from '../../protocol/stream-record.ts'
 
@@ -108,12 +109,13 @@ export class Seat {
     this.#finish('cut')
   }
 
-  /** For the object: a chunk, which nothing else refers to. */
-  take(chunk: Uint8Array): void {
+  /** For the object: a chunk, which is a part of a frame. */
+  take(part: Uint8Array): void {
     if (this.#end !== undefined) return
-    this.#untakenBytes += chunk.length
-    if (this.#writer === undefined) this.#early.push(chunk)
-    else this.#writeChunk(this.#writer, chunk)
+    if (this.#writer === undefined) this.#early.push(copyBytes(part))
+    // Nearly always it is taken at once. What waits longer must not keep frames with the chunks of all other streams.
+    else this.#writeChunk(this.#writer, this.#untakenBytes === 0 ? part : copyBytes(part))
+    this.#untakenBytes += part.length
     this.#begun.resolve(true)
   }
 

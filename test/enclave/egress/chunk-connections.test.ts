@@ -7,6 +7,7 @@ import {
 import type { SentChunks } from '../../../src/enclave/egress/sent-chunks.ts'
 import {
   CHUNK_WINDOW_BYTES,
+  MAX_CHUNK_FRAME_BYTES,
   MESSAGE_KINDS,
   printTaken,
   readFrame,
@@ -50,6 +51,20 @@ const text = ({ kind, id, head, body }: LinkMessage) => [
 ]
 
 describe('a connection for chunks', () => {
+  it('puts no more than 64 KiB into one frame, since a client that does not take a chunk keeps all of it', async () => {
+    const connections = new ChunkConnections()
+    const client = await connect(connections)
+    const sizes: number[] = []
+    const all = Promise.withResolvers<void>()
+    client.socket.on('message', (data: Buffer) => {
+      sizes.push(data.length)
+      if (sizes.reduce((sum, size) => sum + size) > 120_000) all.resolve()
+    })
+    for (const stream of [1, 2, 3]) begin(connections, stream).write(Buffer.alloc(40_000))
+    await all.promise
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(MAX_CHUNK_FRAME_BYTES)
+  })
+
   it('carries the chunks of all its streams under their numbers, those of one turn in one frame', async () => {
     const connections = new ChunkConnections()
     const client = await connect(connections)

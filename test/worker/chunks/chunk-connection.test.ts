@@ -50,15 +50,6 @@ describe('a connection for chunks', () => {
     expect([ended, await one.seat.over, socket.sent]).toEqual([[1], 'cut', []])
   })
 
-  it('keeps no frame for what a slow client has not taken', () => {
-    const { connection, socket } = set()
-    const seat = connection.seat(() => () => new ReadableStream())
-    const taken: Uint8Array[] = []
-    seat.take = (bytes) => void taken.push(bytes)
-    socket.reply(chunk(1, utf8('a')), chunk(9, new Uint8Array(1_000)))
-    expect(taken.map(({ buffer }) => buffer.byteLength)).toEqual([1])
-  })
-
   it('says what was taken of a stream', async () => {
     const { socket, served } = set()
     const { pipe, id } = served()

@@ -76,6 +76,17 @@ describe('the switch between requests and the object of their chunks', () => {
     expect([asked.opens, chunks.seat(stub)?.address.connection]).toEqual([2, 'id-2'])
   })
 
+  it('ends the connection of an object that is made anew, so that the next one opens its own', async () => {
+    const { chunks, stub, asked, prepare, clock, ended } = set()
+    await prepare()
+    const seat = chunks.seat(stub)
+    chunks.reset()
+    expect([await seat?.over, ended]).toEqual(['cut', ['r: 1']])
+    clock.now += 1_000
+    await prepare()
+    expect([asked.opens, chunks.seat(stub)?.address.connection]).toEqual([2, 'id-2'])
+  })
+
   it('tries again at once where the clock was set back', async () => {
     const { asked, prepare, clock, object } = set()
     object.opens = false

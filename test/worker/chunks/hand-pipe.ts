@@ -3,6 +3,8 @@ import type { PipeWriter } from '../../../src/worker/chunks/seat.ts'
 /** The object's end of a pipe, whose client takes what it is told to take. */
 export class HandPipe implements PipeWriter {
   readonly written: string[] = []
+  /** How long the memory is that each chunk is a part of, bytes. */
+  readonly kept: number[] = []
   /** `close` or `abort`, once the pipe has ended. */
   ended: 'close' | 'abort' | undefined
   #waiting: PromiseWithResolvers<void>[] = []
@@ -12,6 +14,7 @@ export class HandPipe implements PipeWriter {
   async write(chunk?: Uint8Array): Promise<void> {
     if (this.#isBroken) throw new Error('the pipe is broken')
     this.written.push(new TextDecoder().decode(chunk))
+    this.kept.push(chunk?.buffer.byteLength ?? 0)
     if (this.#takesAll) return
     const waiting = Promise.withResolvers<void>()
     this.#waiting.push(waiting)

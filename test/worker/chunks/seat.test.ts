@@ -47,6 +47,19 @@ describe('the chunks of a seat', () => {
     expect([over.value, seat.record, pipe.ended]).toEqual(['pending', undefined, undefined])
   })
 
+  it('keep a frame that they are parts of only while nothing ahead of them waits', async () => {
+    const { seat, pipe, serve } = set()
+    const part = () => new Uint8Array(1_000).subarray(0, 1)
+    seat.take(part())
+    serve()
+    seat.take(part())
+    pipe.take(2)
+    await settled()
+    seat.take(part())
+    seat.take(part())
+    expect(pipe.kept).toEqual([1, 1, 1_000, 1])
+  })
+
   it('are over once the client has all of them, whether the end came before the pipe or after it', async () => {
     for (const isEarly of [true, false]) {
       const { seat, pipe, serve, over, ended } = set()
