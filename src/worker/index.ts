@@ -3,8 +3,10 @@ import { waitUntil } from 'cloudflare:workers'
 import { App } from './app.ts'
 import { makeChunkObject } from './chunks/chunk-object.ts'
 import { ChunkSwitch } from './chunks/chunk-switch.ts'
+import { openPipeEnd } from './chunks/open-pipe-end.ts'
 import { openEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import type { Env } from './env.ts'
+import { eventStream } from './http/reply.ts'
 import { sweep } from './settle/sweep.ts'
 import { clusteredIds } from './storage/clustered-ids.ts'
 import { LocalLedger } from './storage/local-ledger.ts'
@@ -35,7 +37,7 @@ export const PostgresPool = makePostgresPool(sweep, { now: Date.now, random: Mat
  * The worker's entry point. An isolate has one environment, so its App is opened on the first event and kept in this
  * closure.
  */
-function createWorker(): Record<'service' | 'drain', ExportedHandler<Env>> {
+function createWorker(): Record<'service' | 'drain' | 'pipes', ExportedHandler<Env>> {
   let app: App | undefined
   const deps = {
     now: () => Date.now(),
@@ -57,6 +59,7 @@ function createWorker(): Record<'service' | 'drain', ExportedHandler<Env>> {
       scheduled: ({ scheduledTime }, env) => appOf(env).sweep(scheduledTime),
     },
     drain: { fetch: (request, env) => appOf(env).drain(request) },
+    pipes: { fetch: ({ url }, { CHUNKS }) => eventStream(openPipeEnd(url, CHUNKS), {}) },
   }
 }
 
@@ -68,7 +71,10 @@ async function probeConnect(address: { hostname: string; port: number }): Promis
 
 const worker = createWorker()
 
-/** What the supervisor asks before it stops the runtime. No socket or route of clients leads here. */
-export const { drain } = worker
+/**
+ * What the supervisor asks before it stops the runtime, and what streams ask for the ends of their pipes. No socket or route of clients leads
+ * to either.
+ */
+export const { drain, pipes } = worker
 
 export default worker.service

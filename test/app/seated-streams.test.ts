@@ -142,6 +142,14 @@ test('streams side by side have no connections of their own to the daemon', asyn
   await expect.poll(areSeated, { timeout: 60_000 }).toBe(true)
 })
 
+test('clients that reset their connections while the provider is silent are noticed before the end of their time', async () => {
+  for (const each of await held(20)) each.reset()
+  finish.splice(0)
+  // A fraction of what a stream may last.
+  await expect.poll(openRequests, { timeout: 8_000 }).toBe(0)
+  expect(world.provider.calls('begun').every(({ wire }) => wire.over)).toBe(true)
+})
+
 test('clients that do not read keep nobody from reading, and are billed and let go at the end of their time', async () => {
   const lazy = await Promise.all(Array.from({ length: 8 }, () => world.newCustomer()))
   const clients = await Promise.all(lazy.map((customer) => client(customer, 'flood')))

@@ -147,6 +147,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       // One process is one isolate, and the object is not evicted.
       { name: 'STORE_IS_LOCAL', json: 'true' },
       { name: 'CHUNKS', durableObjectNamespace: 'ChunkObject' },
+      { name: 'PIPES', service: { name: 'router', entrypoint: 'pipes' } },
       { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
       ...storageSecret(plan.storage, seal),
       ...databaseNetwork(plan).map(({ name }) => ({ name: 'DATABASE', service: name })),

@@ -1,5 +1,5 @@
 import type { ObjectNamespace } from '../storage/object-call.ts'
-import type { ChunkHost, ChunkStub, ChunkSwitch } from './chunk-switch.ts'
+import type { ChunkHost, ChunkPipes, ChunkStub, ChunkSwitch } from './chunk-switch.ts'
 import type { Seat } from './seat.ts'
 
 export interface ChunkSeatsEnv {
@@ -8,6 +8,8 @@ export interface ChunkSeatsEnv {
    * chunks of each stream come in the answer to its call.
    */
   readonly CHUNKS?: ObjectNamespace<ChunkStub>
+  /** The worker's own `pipes`, with that. */
+  readonly PIPES?: ChunkPipes
 }
 
 export interface ChunkSeatsHost extends ChunkHost {
@@ -23,20 +25,20 @@ export interface ChunkSeats {
 }
 
 /** The name of the object. */
-const OBJECT = 'chunks'
+export const CHUNK_OBJECT = 'chunks'
 
 export function openChunkSeats(
-  { CHUNKS }: ChunkSeatsEnv,
+  { CHUNKS, PIPES }: ChunkSeatsEnv,
   { chunkSwitch, ...host }: ChunkSeatsHost,
 ): ChunkSeats {
-  if (CHUNKS === undefined || chunkSwitch === undefined) {
+  if (CHUNKS === undefined || PIPES === undefined || chunkSwitch === undefined) {
     return { prepare: () => {}, seat: () => undefined }
   }
-  const object = CHUNKS.idFromName(OBJECT)
+  const object = CHUNKS.idFromName(CHUNK_OBJECT)
   // Made anew each time, because a stub whose object has failed stays broken.
   const stub = () => CHUNKS.get(object)
   return {
     prepare: () => chunkSwitch.prepare(stub, host),
-    seat: () => chunkSwitch.seat(stub),
+    seat: () => chunkSwitch.seat(PIPES),
   }
 }

@@ -12,6 +12,11 @@ export interface ChunkStub {
   ): { readonly readable: ReadableStream<Uint8Array> }
 }
 
+/** Answers with the end of a pipe, whose other end the object gets under the name that is the path. */
+export interface ChunkPipes {
+  fetch(url: string): Promise<Pick<Response, 'body'>>
+}
+
 export interface ChunkHost {
   /** Keeps the current request alive until this work has ended. */
   readonly keepAlive: (work: Promise<unknown>) => void
@@ -22,8 +27,8 @@ export interface ChunkHost {
 /** No connection is opened sooner than this after the one before was, ms. */
 const REOPEN_MS = 1_000
 
-/** Beside a stream's name; the platform wants a port. */
-const ANY_PORT = 1
+/** For the URL of a pipe. */
+const PIPES = 'http://pipes'
 
 /**
  * Joins the requests of an isolate with the object in it to which the chunks of their streams come. Only for runtimes that keep the
@@ -62,13 +67,15 @@ export class ChunkSwitch {
   }
 
   /** A seat for a stream of the current request; undefined while there is no connection. */
-  seat(stub: () => ChunkStub): Seat | undefined {
+  seat(pipes: ChunkPipes): Seat | undefined {
     const connection = this.#connection
     if (connection === undefined || connection.hasEnded) return undefined
-    const seat: Seat = connection.seat((stream) => () => {
+    const seat: Seat = connection.seat((stream) => async () => {
       const name = `${connection.id}.${stream}`
       this.#awaited.set(name, seat)
-      return stub().connect(`${name}:${ANY_PORT}`, { allowHalfOpen: true }).readable
+      const { body } = await pipes.fetch(`${PIPES}/${name}`)
+      if (body === null) throw new Error('internal error: no end of a pipe')
+      return body
     })
     return seat
   }

@@ -14,7 +14,7 @@ export interface SeatDeps {
   /** Where the daemon is to send the chunks. */
   readonly address: ChunkAddress
   /** Opens the pipe from the request that calls it. */
-  readonly connect: () => ReadableStream<Uint8Array>
+  readonly connect: () => Promise<ReadableStream<Uint8Array>>
   /** Tells the daemon how much more was taken. */
   readonly tellTaken: (bytes: number) => void
   /** Called once, when no more chunks are awaited, with whether the daemon may still send some. */
@@ -80,12 +80,12 @@ export class Seat {
   }
 
   /** The stream as a client reads it. It ends once `close` was called. */
-  openForClient(): ReadableStream<Uint8Array> {
+  openForClient(): Promise<ReadableStream<Uint8Array>> {
     return this.#deps.connect()
   }
 
   /** The chunks to be read here. They end by themselves, and fail where they were cut. */
-  openToRead(): ReadableStream<Uint8Array> {
+  openToRead(): Promise<ReadableStream<Uint8Array>> {
     this.#isRead = true
     if (this.#end !== undefined) this.#endRead(this.#end)
     return this.#deps.connect()

@@ -21,7 +21,7 @@ export class AnsweredChunks implements ChunkSource {
     return true
   }
 
-  pumped(onDisconnect: () => void): PumpedClient {
+  async pumped(onDisconnect: () => void): Promise<PumpedClient> {
     return new PumpedClient(onDisconnect)
   }
 

@@ -9,7 +9,7 @@ export interface ChunkSource {
    */
   begin(): Promise<boolean>
   /** A client's end to which the runtime moves the chunks. */
-  pumped(onDisconnect: () => void): PumpedEnd
+  pumped(onDisconnect: () => void): Promise<PumpedEnd>
   /**
    * Passes all chunks on. Resolves once they are taken.
    * @throws unknown when either side fails, or the call was ended

@@ -53,7 +53,7 @@ export interface RelayedStream {
 /** A provider's stream that has reached the commit point: its first delta with content, or its finish. */
 export interface CommittedStream {
   /** A client's end for bytes that are for it as they are, since the daemon wrote them. Undefined where this program writes them. */
-  readonly pumped?: (onDisconnect: () => void) => PumpedEnd
+  readonly pumped?: (onDisconnect: () => void) => Promise<PumpedEnd>
   /**
    * Relays the stream to its end, so that a slow client slows the provider down. An answer is complete if and only if it
    * has a finish reason.

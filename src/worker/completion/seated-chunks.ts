@@ -29,12 +29,12 @@ export class SeatedChunks implements ChunkSource {
     return hasBegun
   }
 
-  pumped(onDisconnect: () => void): SeatedClient {
-    return new SeatedClient(this.#seat, onDisconnect)
+  pumped(onDisconnect: () => void): Promise<SeatedClient> {
+    return SeatedClient.open(this.#seat, onDisconnect)
   }
 
   async passTo(client: ClientEnd): Promise<void> {
-    if (client.seesBytes) return client.take(NOTHING, this.#seat.openToRead())
+    if (client.seesBytes) return client.take(NOTHING, await this.#seat.openToRead())
     if ((await this.#seat.over) !== 'taken') throw cutOff()
   }
 

@@ -12,9 +12,13 @@ export class SeatedClient implements PumpedEnd {
   #cutOff = false
 
   /** @param onDisconnect called when the client has left */
-  constructor(seat: Seat, onDisconnect: () => void) {
+  static async open(seat: Seat, onDisconnect: () => void): Promise<SeatedClient> {
+    return new SeatedClient(seat, await seat.openForClient(), onDisconnect)
+  }
+
+  private constructor(seat: Seat, readable: ReadableStream<Uint8Array>, onDisconnect: () => void) {
     this.#seat = seat
-    this.readable = seat.openForClient()
+    this.readable = readable
     void this.#watchEnd(onDisconnect)
   }
 

@@ -116,7 +116,7 @@ class StreamReply {
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
       clearTimeout(headers)
       const { source } = served.value
-      const client = this.#clientFor(source)
+      const client = await this.#clientFor(source)
       const relayed = await source.relayTo(client, this.#gone.signal, served.carried)
       served.carried.end()
       await endStream(this.#admitted, served.value, relayed, client)
@@ -179,12 +179,12 @@ class StreamReply {
    * The client's end for this stream, which may begin now. Where nothing was sent yet and nothing is recorded, the runtime
    * moves what the daemon has written.
    */
-  #clientFor({ pumped }: CommittedStream): ClientStream | PumpedEnd {
+  async #clientFor({ pumped }: CommittedStream): Promise<ClientStream | PumpedEnd> {
     if (pumped === undefined || this.#client.started || this.#admitted.once !== undefined) {
       this.#startClient()
       return this.#client
     }
-    this.#pumped = pumped(() => this.#client.leave())
+    this.#pumped = await pumped(() => this.#client.leave())
     this.#begin()
     return this.#pumped
   }

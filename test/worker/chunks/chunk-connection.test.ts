@@ -25,7 +25,7 @@ function set() {
   const run = connection.run(socket)
   /** A seat whose pipe is there. */
   const served = () => {
-    const seat = connection.seat(() => () => new ReadableStream())
+    const seat = connection.seat(() => async () => new ReadableStream())
     const pipe = new HandPipe()
     void seat.serve(pipe)
     return { seat, pipe, id: seat.address.stream }

@@ -10,9 +10,14 @@ function set() {
   const asked: string[] = []
   const stub: ChunkStub = {
     open: async () => void asked.push('open'),
-    connect: (name) => {
-      asked.push(name)
-      return { readable: new ReadableStream() }
+    connect: () => {
+      throw new Error('a request opens no pipe itself')
+    },
+  }
+  const PIPES = {
+    fetch: async (url: string) => {
+      asked.push(url)
+      return { body: new ReadableStream() }
     },
   }
   // Nothing but the namespace looks at an id.
@@ -31,13 +36,13 @@ function set() {
   }
   const kept: Promise<unknown>[] = []
   const host = { keepAlive: (work: Promise<unknown>) => void kept.push(work), ended: () => {} }
-  return { chunkSwitch, asked, CHUNKS, host, kept }
+  return { chunkSwitch, asked, CHUNKS, PIPES, host, kept }
 }
 
 describe('the seats of an isolate', () => {
   it('come of its one object, whose stub is made anew each time', async () => {
-    const { chunkSwitch, asked, CHUNKS, host, kept } = set()
-    const seats = openChunkSeats({ CHUNKS }, { ...host, chunkSwitch })
+    const { chunkSwitch, asked, CHUNKS, PIPES, host, kept } = set()
+    const seats = openChunkSeats({ CHUNKS, PIPES }, { ...host, chunkSwitch })
     seats.prepare()
     await Promise.all(kept)
     expect([asked, kept.length]).toEqual([['chunks', 'get', 'open'], 1])
@@ -45,14 +50,17 @@ describe('the seats of an isolate', () => {
     chunkSwitch.offer(chunkSwitch.begin())
     const seat = seats.seat()
     expect(seat?.address).toEqual({ connection: 'id-1', stream: 1 })
-    seat?.openForClient()
-    expect(asked).toEqual(['chunks', 'get', 'open', 'get', 'id-1.1:1'])
+    await seat?.openForClient()
+    expect(asked).toEqual(['chunks', 'get', 'open', 'http://pipes/id-1.1'])
   })
 
-  it.each(['namespace', 'switch'])('are none where there is no %s', (lacks) => {
-    const { chunkSwitch, asked, CHUNKS, host, kept } = set()
+  it.each(['namespace', 'way to pipes', 'switch'])('are none where there is no %s', (lacks) => {
+    const { chunkSwitch, asked, CHUNKS, PIPES, host, kept } = set()
     chunkSwitch.offer(chunkSwitch.begin())
-    const env = lacks === 'namespace' ? {} : { CHUNKS }
+    const env = {
+      ...(lacks !== 'namespace' && { CHUNKS }),
+      ...(lacks !== 'way to pipes' && { PIPES }),
+    }
     const seats = openChunkSeats(env, lacks === 'switch' ? host : { ...host, chunkSwitch })
     seats.prepare()
     expect([seats.seat(), asked, kept]).toEqual([undefined, [], []])

@@ -15,10 +15,8 @@ function set() {
   )
   const object = { opens: true }
   const sockets: FakeSocket[] = []
-  const asked = { opens: 0, stubs: 0 }
-  const pipes: { name: string; options: object }[] = []
+  const asked: { opens: number; pipes: string[] } = { opens: 0, pipes: [] }
   const stub = (): ChunkStub => {
-    asked.stubs += 1
     return {
       open: async () => {
         asked.opens += 1
@@ -30,11 +28,16 @@ function set() {
         void connection.run(socket)
         chunks.offer(connection)
       },
-      connect: (name, options) => {
-        pipes.push({ name, options })
-        return { readable: new ReadableStream() }
+      connect: () => {
+        throw new Error('a request opens no pipe itself')
       },
     }
+  }
+  const pipes = {
+    fetch: async (url: string) => {
+      asked.pipes.push(url)
+      return { body: new ReadableStream() }
+    },
   }
   const kept: Promise<unknown>[] = []
   const ended: string[] = []
@@ -46,45 +49,45 @@ function set() {
     })
     await Promise.all(kept)
   }
-  return { chunks, clock, object, sockets, asked, pipes, stub, kept, ended, prepare }
+  return { chunks, clock, object, sockets, asked, pipes, kept, ended, prepare }
 }
 
 describe('the switch between requests and the object of their chunks', () => {
   it('has the object open a connection once, and gives seats from then on', async () => {
-    const { chunks, stub, asked, prepare, clock } = set()
-    expect(chunks.seat(stub)).toBeUndefined()
+    const { chunks, pipes, asked, prepare, clock } = set()
+    expect(chunks.seat(pipes)).toBeUndefined()
     await prepare()
     clock.now += 5_000
     await prepare()
     expect(asked.opens).toBe(1)
-    expect(chunks.seat(stub)?.address).toEqual({ connection: 'id-1', stream: 1 })
-    expect(chunks.seat(stub)?.address).toEqual({ connection: 'id-1', stream: 2 })
+    expect(chunks.seat(pipes)?.address).toEqual({ connection: 'id-1', stream: 1 })
+    expect(chunks.seat(pipes)?.address).toEqual({ connection: 'id-1', stream: 2 })
   })
 
   it('gives no seat where none opens, keeps that from the request, and tries again after a second', async () => {
-    const { chunks, stub, asked, prepare, clock, object, kept } = set()
+    const { chunks, pipes, asked, prepare, clock, object, kept } = set()
     object.opens = false
     await prepare()
     expect(await Promise.all(kept)).toHaveLength(1)
-    expect(chunks.seat(stub)).toBeUndefined()
+    expect(chunks.seat(pipes)).toBeUndefined()
     clock.now += 999
     await prepare()
     expect(asked.opens).toBe(1)
     object.opens = true
     clock.now += 1
     await prepare()
-    expect([asked.opens, chunks.seat(stub)?.address.connection]).toEqual([2, 'id-2'])
+    expect([asked.opens, chunks.seat(pipes)?.address.connection]).toEqual([2, 'id-2'])
   })
 
   it('ends the connection of an object that is made anew, so that the next one opens its own', async () => {
-    const { chunks, stub, asked, prepare, clock, ended } = set()
+    const { chunks, pipes, asked, prepare, clock, ended } = set()
     await prepare()
-    const seat = chunks.seat(stub)
+    const seat = chunks.seat(pipes)
     chunks.reset()
     expect([await seat?.over, ended]).toEqual(['cut', ['r: 1']])
     clock.now += 1_000
     await prepare()
-    expect([asked.opens, chunks.seat(stub)?.address.connection]).toEqual([2, 'id-2'])
+    expect([asked.opens, chunks.seat(pipes)?.address.connection]).toEqual([2, 'id-2'])
   })
 
   it('tries again at once where the clock was set back', async () => {
@@ -97,11 +100,11 @@ describe('the switch between requests and the object of their chunks', () => {
   })
 
   it('gives no seat of a connection that has ended, and tells its last request of it', async () => {
-    const { chunks, stub, sockets, prepare, clock, ended } = set()
+    const { chunks, pipes, sockets, prepare, clock, ended } = set()
     await prepare('first')
-    const seat = chunks.seat(stub)
+    const seat = chunks.seat(pipes)
     sockets[0]?.tell('close')
-    expect([await seat?.over, chunks.seat(stub), ended]).toEqual(['cut', undefined, ['first: 1']])
+    expect([await seat?.over, chunks.seat(pipes), ended]).toEqual(['cut', undefined, ['first: 1']])
     clock.now += 1_000
     await prepare('second')
     sockets[1]?.tell('close')
@@ -109,24 +112,21 @@ describe('the switch between requests and the object of their chunks', () => {
   })
 
   it('cuts what an instance of the object had that was there before', async () => {
-    const { chunks, stub, prepare, ended } = set()
+    const { chunks, pipes, prepare, ended } = set()
     await prepare()
-    const seat = chunks.seat(stub)
+    const seat = chunks.seat(pipes)
     chunks.offer(chunks.begin())
     expect([await seat?.over, ended]).toEqual(['cut', ['r: 1']])
-    expect(chunks.seat(stub)?.address.connection).toBe('id-2')
+    expect(chunks.seat(pipes)?.address.connection).toBe('id-2')
   })
 
   it('leads each pipe to its stream by the name that it was opened with', async () => {
-    const { chunks, stub, pipes, sockets, prepare } = set()
+    const { chunks, pipes, asked, sockets, prepare } = set()
     await prepare()
-    const [one, two] = [chunks.seat(stub), chunks.seat(stub)]
-    two?.openForClient()
-    one?.openForClient()
-    expect(pipes).toEqual([
-      { name: 'id-1.2:1', options: { allowHalfOpen: true } },
-      { name: 'id-1.1:1', options: { allowHalfOpen: true } },
-    ])
+    const [one, two] = [chunks.seat(pipes), chunks.seat(pipes)]
+    await two?.openForClient()
+    await one?.openForClient()
+    expect(asked.pipes).toEqual(['http://pipes/id-1.2', 'http://pipes/id-1.1'])
     const pipe = new HandPipe()
     const served = chunks.serve('id-1.1', pipe, new Promise(() => {}))
     sockets[0]?.reply(
@@ -139,13 +139,13 @@ describe('the switch between requests and the object of their chunks', () => {
   })
 
   it('refuses a pipe of no stream, and a second one of the same', async () => {
-    const { chunks, stub, prepare } = set()
+    const { chunks, pipes, prepare } = set()
     await prepare()
     const never = new Promise<void>(() => {})
     const refused = 'internal error: a pipe that nobody has opened'
-    chunks.seat(stub)
+    chunks.seat(pipes)
     await expect(chunks.serve('id-1.1', new HandPipe(), never)).rejects.toThrow(refused)
-    chunks.seat(stub)?.openForClient()
+    await chunks.seat(pipes)?.openForClient()
     void chunks.serve('id-1.2', new HandPipe(), never)
     await expect(chunks.serve('id-1.2', new HandPipe(), never)).rejects.toThrow(refused)
   })
@@ -154,10 +154,10 @@ describe('the switch between requests and the object of their chunks', () => {
     ['closes', () => Promise.resolve()],
     ['breaks', () => Promise.reject(new Error('network connection lost'))],
   ])('notes that a client has left where its pipe %s', async (_how, left) => {
-    const { chunks, stub, sockets, prepare } = set()
+    const { chunks, pipes, sockets, prepare } = set()
     await prepare()
-    const seat = chunks.seat(stub)
-    seat?.openForClient()
+    const seat = chunks.seat(pipes)
+    await seat?.openForClient()
     const pipe = new HandPipe()
     await chunks.serve('id-1.1', pipe, left())
     expect([await seat?.over, pipe.ended]).toEqual(['left', 'abort'])

@@ -6,7 +6,7 @@ export function pipedSeat() {
   const served: Promise<void>[] = []
   const seat: Seat = new Seat({
     address: { connection: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1', stream: 3 },
-    connect: () => {
+    connect: async () => {
       const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
       const writer = writable.getWriter()
       writer.closed.catch(() => seat.leave())

@@ -20,7 +20,7 @@ function set() {
   const ended: boolean[] = []
   const seat = new Seat({
     address: ADDRESS,
-    connect: () => new ReadableStream(),
+    connect: async () => new ReadableStream(),
     tellTaken: (bytes) => void told.push(bytes),
     ended: (mayCome) => void ended.push(mayCome),
   })
@@ -266,7 +266,7 @@ describe('chunks that are read here', () => {
   it.each(['before', 'after'])('close the pipe where they end %s it is opened', async (when) => {
     const { seat, pipe, serve } = set()
     if (when === 'before') seat.takeEnd(RECORD)
-    seat.openToRead()
+    void seat.openToRead()
     const served = serve()
     if (when === 'after') seat.takeEnd(RECORD)
     await settled()
@@ -276,7 +276,7 @@ describe('chunks that are read here', () => {
   it.each(['before', 'after'])('break it off where they are cut %s it is opened', async (when) => {
     const { seat, pipe, serve } = set()
     if (when === 'before') seat.lose()
-    seat.openToRead()
+    void seat.openToRead()
     const served = serve()
     seat.lose()
     await settled()
@@ -285,7 +285,7 @@ describe('chunks that are read here', () => {
 
   it('close it only once all are taken', async () => {
     const { seat, pipe, serve } = set()
-    seat.openToRead()
+    void seat.openToRead()
     serve()
     seat.take(utf8('one;'))
     seat.takeEnd(RECORD)

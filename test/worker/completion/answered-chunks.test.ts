@@ -18,7 +18,7 @@ function bodyOf(texts: readonly string[], error?: Error): ReadableStream<Uint8Ar
 async function passed(source: AnsweredChunks): Promise<string> {
   expect(await source.begin()).toBe(true)
   let disconnects = 0
-  const client = source.pumped(() => (disconnects += 1))
+  const client = await source.pumped(() => (disconnects += 1))
   const text = new Response(client.readable).text()
   await source.passTo(client)
   await client.finish(utf8('last;'))
@@ -42,7 +42,7 @@ describe('chunks in the body of an answer', () => {
     await expect(new AnsweredChunks(bodyOf([], lost)).begin()).rejects.toBe(lost)
     const source = new AnsweredChunks(bodyOf(['one;'], lost))
     await source.begin()
-    const client = source.pumped(() => {})
+    const client = await source.pumped(() => {})
     const text = new Response(client.readable).text()
     await expect(source.passTo(client)).rejects.toBe(lost)
     await client.finish(utf8('error;'))

@@ -25,7 +25,7 @@ describe('chunks that come to a seat', () => {
     const begun = source.begin()
     seat.take(utf8('one;'))
     expect(await begun).toBe(true)
-    const client = source.pumped(() => {})
+    const client = await source.pumped(() => {})
     const text = new Response(client.readable).text()
     seat.take(utf8('two;'))
     seat.takeEnd(RECORD)
@@ -53,7 +53,7 @@ describe('chunks that come to a seat', () => {
   it.each(['lost', 'given up', 'left'])('fail where they are %s after it', async (how) => {
     const { seat, source, call } = set()
     seat.take(utf8('one;'))
-    const client = source.pumped(() => {})
+    const client = await source.pumped(() => {})
     const passed = source.passTo(client)
     if (how === 'lost') seat.lose()
     else if (how === 'given up') call.abort(new Error('too late'))

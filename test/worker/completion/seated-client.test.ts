@@ -6,10 +6,10 @@ import { pipedSeat } from '../chunks/piped-seat.ts'
 
 const RECORD = utf8('{}')
 
-function set() {
+async function set() {
   const parts = pipedSeat()
   let disconnects = 0
-  const client = new SeatedClient(parts.seat, () => (disconnects += 1))
+  const client = await SeatedClient.open(parts.seat, () => (disconnects += 1))
   return {
     ...parts,
     client,
@@ -21,7 +21,7 @@ function set() {
 
 describe('a client whose chunks come to a seat', () => {
   it('has them, what is sent after them and the last events, in order, and then the end', async () => {
-    const { client, seat, served } = set()
+    const { client, seat, served } = await set()
     const text = new Response(client.readable).text()
     seat.take(utf8('one;'))
     seat.takeEnd(RECORD)
@@ -32,7 +32,7 @@ describe('a client whose chunks come to a seat', () => {
   })
 
   it('is told where the router ended it after chunks that were cut inside an event', async () => {
-    const { client, seat } = set()
+    const { client, seat } = await set()
     const text = new Response(client.readable).text()
     seat.take(utf8('data: one\n\ndata: tw'))
     seat.lose()
@@ -42,7 +42,7 @@ describe('a client whose chunks come to a seat', () => {
   })
 
   it('that leaves before it has all is told of once, and is sent nothing more', async () => {
-    const parts = set()
+    const parts = await set()
     const { client, seat, ended, served } = parts
     seat.take(utf8('one;'))
     await client.readable.cancel()
@@ -55,7 +55,7 @@ describe('a client whose chunks come to a seat', () => {
   })
 
   it('that leaves once it has all chunks misses the last events alone', async () => {
-    const parts = set()
+    const parts = await set()
     const { client, seat, served } = parts
     const reader = client.readable.getReader()
     seat.take(utf8('one;'))
@@ -69,7 +69,7 @@ describe('a client whose chunks come to a seat', () => {
   })
 
   it('that reads neither chunks nor last events is given up', async () => {
-    const parts = set()
+    const parts = await set()
     const { client, seat } = parts
     seat.take(utf8('one;'))
     const finished = client.finish(utf8('last;'))
@@ -78,8 +78,8 @@ describe('a client whose chunks come to a seat', () => {
     expect([parts.disconnects, await seat.over]).toEqual([1, 'left'])
   })
 
-  it('has bytes that are neither seen nor given here', () => {
-    const { client } = set()
+  it('has bytes that are neither seen nor given here', async () => {
+    const { client } = await set()
     expect(client.seesBytes).toBe(false)
     expect(() => client.seal()).toThrow(
       'internal error: bytes that were not seen have no digest here',

@@ -64,8 +64,8 @@ function set(isGone = false) {
   const stream = new WrittenStream(CHUNK_ORDER, source, { link, clock, budget, last })
   const gone = new AbortController()
   /** To a client that reads, until it cancels. */
-  const relay = () => {
-    const client = stream.pumped(() => gone.abort())
+  const relay = async () => {
+    const client = await stream.pumped(() => gone.abort())
     const relayed = stream.relayTo(client, gone.signal, carriedCall())
     return { client, relayed }
   }
@@ -77,7 +77,7 @@ describe('a stream whose chunks are sent', () => {
     const { seat, asked, relay, stream, ended } = set()
     seat.take(CHUNK)
     await stream.reachCommit()
-    const { client, relayed } = relay()
+    const { client, relayed } = await relay()
     seat.takeEnd(sent(RECORD))
     const text = new Response(client.readable).text()
     const { end, clientDigest, providerDigest } = await relayed
@@ -91,7 +91,7 @@ describe('a stream whose chunks are sent', () => {
     const { seat, asked, relay } = set()
     seat.take(CHUNK)
     seat.takeEnd(new Uint8Array(0))
-    const { client, relayed } = relay()
+    const { client, relayed } = await relay()
     void new Response(client.readable).text()
     expect((await relayed).end).toEqual({ kind: 'complete' })
     expect(asked).toEqual([CHUNK_ORDER.stream])
@@ -103,7 +103,7 @@ describe('a stream whose chunks are sent', () => {
       const { seat, asked, relay } = set()
       seat.take(CHUNK)
       seat.takeEnd(utf8(record))
-      const { client, relayed } = relay()
+      const { client, relayed } = await relay()
       void new Response(client.readable).text()
       const { end, answer } = await relayed
       expect(end).toMatchObject(DAEMON_LOST)
@@ -114,7 +114,7 @@ describe('a stream whose chunks are sent', () => {
   it('is cut where the connection is lost, and what its provider has produced is asked for', async () => {
     const { seat, asked, relay, ended } = set()
     seat.take(CHUNK)
-    const { relayed } = relay()
+    const { relayed } = await relay()
     seat.lose()
     expect((await relayed).end).toMatchObject(DAEMON_LOST)
     expect([asked, ended]).toEqual([[CHUNK_ORDER.stream], [true]])
@@ -123,7 +123,7 @@ describe('a stream whose chunks are sent', () => {
   it('is complete where the connection is lost after their end', async () => {
     const { seat, relay } = set()
     seat.take(CHUNK)
-    const { client, relayed } = relay()
+    const { client, relayed } = await relay()
     seat.takeEnd(sent(RECORD))
     seat.lose()
     void new Response(client.readable).text()
@@ -134,7 +134,7 @@ describe('a stream whose chunks are sent', () => {
     const { seat, relay } = set()
     seat.take(CHUNK)
     seat.takeEnd(sent(LOST))
-    const { client, relayed } = relay()
+    const { client, relayed } = await relay()
     void new Response(client.readable).text()
     expect((await relayed).end).toMatchObject({
       kind: 'cut',
@@ -146,7 +146,7 @@ describe('a stream whose chunks are sent', () => {
   it('ends with its client, and what its provider has produced is asked for', async () => {
     const { seat, relay, asked, ended } = set()
     seat.take(CHUNK)
-    const { client, relayed } = relay()
+    const { client, relayed } = await relay()
     await client.readable.cancel()
     expect((await relayed).end).toEqual({ kind: 'client_gone' })
     expect([asked, ended]).toEqual([[CHUNK_ORDER.stream], [true]])
@@ -155,7 +155,7 @@ describe('a stream whose chunks are sent', () => {
   it('is ended by the daemon where its time is up, after a whole event', async () => {
     const { seat, relay, asked, budget } = set()
     seat.take(CHUNK)
-    const { client, relayed } = relay()
+    const { client, relayed } = await relay()
     const text = new Response(client.readable).text()
     budget.abort(new Error('too late'))
     expect((await relayed).end).toEqual({ kind: 'complete' })
@@ -166,7 +166,7 @@ describe('a stream whose chunks are sent', () => {
   it('is cut where its time is up and its daemon is gone', async () => {
     const { seat, relay, ended, budget } = set(true)
     seat.take(CHUNK)
-    const { relayed } = relay()
+    const { relayed } = await relay()
     budget.abort(new LinkUnavailable('the enclave daemon cannot be reached'))
     expect((await relayed).end).toMatchObject(DAEMON_LOST)
     expect(ended).toEqual([true])

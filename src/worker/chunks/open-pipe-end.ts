@@ -1,0 +1,22 @@
+import type { ObjectNamespace } from '../storage/object-call.ts'
+import { CHUNK_OBJECT } from './chunk-seats.ts'
+import type { ChunkStub } from './chunk-switch.ts'
+
+/** Beside a stream's name; the platform wants a port. */
+const ANY_PORT = 1
+
+/**
+ * The end of a pipe for a client, in a request of its own. That is over at once, so that nothing holds the end but what moves its bytes to
+ * the client: when the client leaves, the object is told. A request that lives on with its stream would hold it until garbage is
+ * collected.
+ * @param url the stream's name is its path
+ */
+export function openPipeEnd(
+  url: string,
+  chunks: ObjectNamespace<Pick<ChunkStub, 'connect'>> | undefined,
+): ReadableStream<Uint8Array> {
+  if (chunks === undefined) throw new Error('internal error: no object to get the other end')
+  const name = new URL(url).pathname.slice(1)
+  const stub = chunks.get(chunks.idFromName(CHUNK_OBJECT))
+  return stub.connect(`${name}:${ANY_PORT}`, { allowHalfOpen: true }).readable
+}
