@@ -70,14 +70,28 @@ export class ChunkSwitch {
   seat(pipes: ChunkPipes): Seat | undefined {
     const connection = this.#connection
     if (connection === undefined || connection.hasEnded) return undefined
-    const seat: Seat = connection.seat((stream) => async () => {
+    const seat: Seat = connection.seat((stream) => {
       const name = `${connection.id}.${stream}`
-      this.#awaited.set(name, seat)
+      return () => this.#openPipe(name, seat, pipes)
+    })
+    return seat
+  }
+
+  async #openPipe(
+    name: string,
+    seat: Seat,
+    pipes: ChunkPipes,
+  ): Promise<ReadableStream<Uint8Array>> {
+    this.#awaited.set(name, seat)
+    try {
       const { body } = await pipes.fetch(`${PIPES}/${name}`)
       if (body === null) throw new Error('internal error: no end of a pipe')
       return body
-    })
-    return seat
+    } catch (error) {
+      this.#awaited.delete(name)
+      seat.cut()
+      throw error
+    }
   }
 
   /** For the object, which has just been made: the connection of an instance before it is lost. */

@@ -138,6 +138,18 @@ describe('the switch between requests and the object of their chunks', () => {
     expect([pipe.text, pipe.ended]).toEqual(['a', 'close'])
   })
 
+  it('cuts a stream whose pipe cannot be opened, and gets no other end for it', async () => {
+    const { chunks, pipes, prepare } = set()
+    await prepare()
+    const seat = chunks.seat({ ...pipes, fetch: async () => ({ body: null }) })
+    await expect(seat?.openForClient()).rejects.toThrow('internal error: no end of a pipe')
+    expect(await seat?.over).toBe('cut')
+    const never = new Promise<void>(() => {})
+    await expect(chunks.serve('id-1.1', new HandPipe(), never)).rejects.toThrow(
+      'internal error: a pipe that nobody has opened',
+    )
+  })
+
   it('refuses a pipe of no stream, and a second one of the same', async () => {
     const { chunks, pipes, prepare } = set()
     await prepare()
