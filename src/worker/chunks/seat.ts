@@ -51,6 +51,7 @@ export class Seat {
   #untoldBytes = 0
   #record: string | undefined
   #end: SeatEnd | undefined
+  #isClosed = false
   /** Whether the pipe ends with the chunks, since it is read here. */
   #isRead = false
   #asks: Ask[] = []
@@ -99,8 +100,9 @@ export class Seat {
     return Promise.race([this.#gone.promise, promise])
   }
 
-  /** Ends the stream, after all that was sent. */
+  /** Ends the stream, after all that was sent. The request awaits nothing any more, and may be over. */
   close(): void {
+    this.#isClosed = true
     this.#ask({ kind: 'close' })
   }
 
@@ -134,6 +136,7 @@ export class Seat {
 
   /** The client is gone, or is given up because it does not read. */
   leave(): void {
+    if (this.#isClosed) return
     this.#finish('left')
     this.#gone.resolve(false)
     this.#ask({ kind: 'abort' })

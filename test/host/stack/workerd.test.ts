@@ -22,7 +22,9 @@ export class StoreObject extends DurableObject {
     return this.ctx.storage.sql.exec('SELECT COUNT(*) AS n FROM visits').one().n
   }
 }
+export class ChunkObject extends DurableObject {}
 export class PostgresPool extends DurableObject {}
+export const pipes = {}
 export const drain = { fetch: (request, env) => new Response(env.DRAIN_TOKEN) }
 export default {
   async fetch(request, env) {

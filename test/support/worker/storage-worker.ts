@@ -1,4 +1,4 @@
-import { waitUntil } from 'cloudflare:workers'
+import { DurableObject, waitUntil } from 'cloudflare:workers'
 import { z } from 'zod'
 import { openEmbeddedLedger } from '../../../src/worker/embedded/embedded-ledger.ts'
 import { findKey } from '../../../src/worker/auth/authenticate.ts'
@@ -72,6 +72,10 @@ export class StoreObject extends Store {
   }
 }
 const Pool = makePostgresPool(sweep, { now, random: Math.random })
+
+/** The runtime's configuration names both; nothing is streamed here. */
+export class ChunkObject extends DurableObject {}
+export const pipes = {}
 
 export class PostgresPool extends Pool {
   /** Leaves the alarm as a clock leaves it that was ahead. */
