@@ -5,6 +5,7 @@ import { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { EGRESS_EVIDENCE_HEADER, LINK_PATHS } from '../../src/protocol/link.ts'
+import { MESSAGE_KINDS } from '../../src/protocol/link-messages.ts'
 
 /** The program of a carrier that ends, or stands still, at a prescribed moment of a call to a provider. */
 
@@ -93,7 +94,11 @@ function watch(socket: Socket): void {
 const send = Reflect.get(WebSocket.prototype, 'send')
 Object.assign(WebSocket.prototype, {
   send(frame: Uint8Array) {
-    if (Buffer.from(frame).includes(EGRESS_EVIDENCE_HEADER)) reach('answered')
+    const bytes = Buffer.from(frame)
+    if (bytes.includes(EGRESS_EVIDENCE_HEADER)) reach('answered')
+    if (bytes[0] === MESSAGE_KINDS.chunk && bytes.includes(OUTPUT)) {
+      setImmediate(() => reach('begun'))
+    }
     Reflect.apply(send, this, [frame])
   },
 })
