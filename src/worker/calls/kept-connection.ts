@@ -1,9 +1,6 @@
 import type { BatchDeps } from '../batching/batcher.ts'
 import { MessageConnection, type SmallCall } from './message-connection.ts'
-import { upgrade, type UpgradeTarget } from './upgrade.ts'
-
-/** No connection is opened sooner than this after the one before was, ms. */
-const REOPEN_MS = 1_000
+import { REOPEN_MS, upgrade, type UpgradeTarget } from './upgrade.ts'
 
 /** The one connection for messages to another process, opened when it is first asked for and again after it has ended. */
 export class KeptConnection {

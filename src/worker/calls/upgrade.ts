@@ -10,6 +10,9 @@ export interface UpgradeTarget {
   readonly url: string
 }
 
+/** No connection is opened sooner than this after the one before was, ms. */
+export const REOPEN_MS = 1_000
+
 const OPEN_TIMEOUT_MS = 3_000
 
 /**

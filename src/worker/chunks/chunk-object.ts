@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { LINK_PATHS } from '../../protocol/link.ts'
 import { upgrade, type UpgradeTarget } from '../calls/upgrade.ts'
+import { BOUND_ORIGIN } from '../link/link-calls.ts'
 import type { ChunkSwitch } from './chunk-switch.ts'
 
 /** Where the connection is opened. */
@@ -8,9 +9,6 @@ interface ChunkEnv {
   readonly LINK: UpgradeTarget['binding']
   readonly LINK_ORIGIN?: string
 }
-
-/** For bindings that determine the destination themselves. */
-const ORIGIN = 'https://enclave'
 
 /**
  * The class of the object that receives the chunks of all streams of this isolate over one connection and writes each to the pipe that
@@ -33,7 +31,7 @@ export function makeChunkObject(chunkSwitch: ChunkSwitch, now: () => number) {
       this.#isOpening = true
       try {
         const connection = chunkSwitch.begin()
-        const { LINK: binding, LINK_ORIGIN = ORIGIN } = this.env
+        const { LINK: binding, LINK_ORIGIN = BOUND_ORIGIN } = this.env
         const url = `${LINK_ORIGIN}${LINK_PATHS.chunks}/${connection.id}`
         const socket = await upgrade({ binding, url }, now)
         this.ctx.waitUntil(connection.run(socket))

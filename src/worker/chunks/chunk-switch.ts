@@ -1,3 +1,4 @@
+import { REOPEN_MS } from '../calls/upgrade.ts'
 import { ChunkConnection } from './chunk-connection.ts'
 import type { PipeWriter, Seat } from './seat.ts'
 
@@ -24,9 +25,6 @@ export interface ChunkHost {
   readonly ended: (streams: number) => void
 }
 
-/** No connection is opened sooner than this after the one before was, ms. */
-const REOPEN_MS = 1_000
-
 /** For the URL of a pipe. */
 const PIPES = 'http://pipes'
 
@@ -49,9 +47,7 @@ export class ChunkSwitch {
     this.#newId = newId
   }
 
-  /**
-   * Has the object open its connection where there is none, for streams that come later.
-   */
+  /** Has the object open its connection where there is none, for streams that come later. */
   prepare(stub: () => ChunkStub, { keepAlive, ended }: ChunkHost): void {
     if (this.#connection?.hasEnded === false) return
     const now = this.#now()

@@ -35,10 +35,7 @@ import { batchedSigning } from './batched-signing.ts'
 import { DaemonState } from './daemon-state.ts'
 import { LastHeads } from './last-head.ts'
 import type { LinkAnswer } from './link-answer.ts'
-import type { LinkCalls, LinkInit } from './link-calls.ts'
-
-/** For bindings that determine the destination themselves, this host name never leaves the worker. */
-const ORIGIN = 'https://enclave'
+import { BOUND_ORIGIN, type LinkCalls, type LinkInit } from './link-calls.ts'
 
 /** By the status of the daemon's refusal. */
 const DECAPSULATE_REFUSALS: ReadonlyMap<number, DecapsulateRefusal> = new Map([
@@ -91,7 +88,7 @@ export class HttpLink implements Link {
     binding: LinkCalls,
     host: BatchDeps,
     onFailure: (failure: LinkFailure) => void = () => {},
-    origin: string = ORIGIN,
+    origin: string = BOUND_ORIGIN,
   ) {
     this.#binding = binding
     this.#onFailure = onFailure

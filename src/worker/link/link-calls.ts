@@ -21,6 +21,9 @@ export interface LinkBinding {
   fetch(url: string, init?: RequestInit): Promise<Response>
 }
 
+/** The origin for bindings that determine the destination themselves; the host name never leaves the worker. */
+export const BOUND_ORIGIN = 'https://enclave'
+
 /** Calls over HTTP. */
 export class HttpCalls implements LinkCalls {
   readonly #binding: LinkBinding

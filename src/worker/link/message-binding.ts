@@ -11,7 +11,13 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { KeptConnection } from '../calls/kept-connection.ts'
 import type { OwnSignal } from '../calls/own-signal.ts'
 import { ConnectionEnded, type Reply, type SmallCall } from '../calls/message-connection.ts'
-import { HttpCalls, type LinkBinding, type LinkCalls, type LinkInit } from './link-calls.ts'
+import {
+  BOUND_ORIGIN,
+  HttpCalls,
+  type LinkBinding,
+  type LinkCalls,
+  type LinkInit,
+} from './link-calls.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import { MessageAnswer } from './message-answer.ts'
 
@@ -36,7 +42,7 @@ export class MessageBinding implements LinkCalls {
     binding: LinkBinding,
     host: BatchDeps,
     ended: (calls: number) => void,
-    origin = 'https://enclave',
+    origin = BOUND_ORIGIN,
   ) {
     this.#http = new HttpCalls(binding)
     this.#host = host

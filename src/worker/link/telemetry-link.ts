@@ -5,9 +5,7 @@ import {
   type TelemetryAnswer,
   type TelemetryReport,
 } from '../../protocol/telemetry.ts'
-
-/** The binding determines the destination, whatever the origin. */
-const ANY_ORIGIN = 'https://enclave'
+import { BOUND_ORIGIN } from './link-calls.ts'
 
 const TIMEOUT_MS = 3_000
 
@@ -27,7 +25,7 @@ export async function exchangeTelemetry(
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     const init = { method: 'POST', body: JSON.stringify(report), signal }
-    const answer = await binding.fetch(`${origin ?? ANY_ORIGIN}${LINK_PATHS.telemetry}`, init)
+    const answer = await binding.fetch(`${origin ?? BOUND_ORIGIN}${LINK_PATHS.telemetry}`, init)
     const json: unknown = await answer.json()
     return telemetryAnswerSchema.safeParse(json).data ?? NO_OTHERS
   } catch {
