@@ -59,7 +59,9 @@ function createWorker(): Record<'service' | 'drain' | 'pipes', ExportedHandler<E
       scheduled: ({ scheduledTime }, env) => appOf(env).sweep(scheduledTime),
     },
     drain: { fetch: (request, env) => appOf(env).drain(request) },
-    pipes: { fetch: ({ url }, { CHUNKS }) => eventStream(openPipeEnd(url, CHUNKS), {}) },
+    pipes: {
+      fetch: async ({ url }, { CHUNKS }) => eventStream(await openPipeEnd(url, CHUNKS), {}),
+    },
   }
 }
 

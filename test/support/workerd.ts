@@ -26,6 +26,8 @@ export interface WorkerdOptions {
   readonly text: Readonly<Record<string, string>>
   /** The way to a ledger process, as the binding `LEDGER`. */
   readonly ledger?: LinkEnd
+  /** Whether there are the class `ChunkObject`, as the binding `CHUNKS`, the worker's own `pipes`, as `PIPES`, and `gc()`. */
+  readonly pipes?: boolean
   /** Where Durable Objects live; a directory of its own when absent. */
   readonly directory?: string
 }
@@ -69,12 +71,16 @@ function listeningPort(child: ChildProcess): Promise<number> {
   })
 }
 
-function configText({ text, ledger }: WorkerdOptions, directory: string): string {
+const PIPES = `(name = "CHUNKS", durableObjectNamespace = "ChunkObject"),
+      (name = "PIPES", service = (name = "main", entrypoint = "pipes")),`
+
+function configText({ text, ledger, pipes = false }: WorkerdOptions, directory: string): string {
   const texts = Object.entries(text).map(
     ([name, value]) => `(name = "${name}", text = ${JSON.stringify(value)}),`,
   )
   const links = ledger === undefined ? [] : ['(name = "LEDGER", service = "ledger"),']
-  const bindings = [...texts, ...links].join('\n      ')
+  const bindings = [...texts, ...links, ...(pipes ? [PIPES] : [])].join('\n      ')
+  const chunkObject = '(className = "ChunkObject", uniqueKey = "cmr-chunks", enableSql = true),'
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
@@ -93,6 +99,7 @@ const config :Workerd.Config = (
           preventEviction = true,
         ),
         (className = "PostgresPool", uniqueKey = "cmr-postgres-pool", enableSql = true),
+        ${pipes ? chunkObject : ''}
       ],
       durableObjectStorage = (localDisk = "disk"),
     )),
@@ -101,6 +108,7 @@ const config :Workerd.Config = (
     (name = "internet", network = (allow = ["public", "private"])),
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
+  v8Flags = [${pipes ? '"--expose-gc"' : ''}],
 );
 `
 }

@@ -10,7 +10,7 @@ export interface ChunkStub {
   connect(
     name: string,
     options: { readonly allowHalfOpen: boolean },
-  ): { readonly readable: ReadableStream<Uint8Array> }
+  ): { readonly opened: Promise<unknown>; readonly readable: ReadableStream<Uint8Array> }
 }
 
 /** Answers with the end of a pipe, whose other end the object gets under the name that is the path. */
