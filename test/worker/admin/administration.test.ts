@@ -170,6 +170,30 @@ describe('named admin tokens', () => {
   })
 })
 
+describe('the end of an admin token', () => {
+  const made = (expires_at: string | null) =>
+    refusal(createToken, { body: { name: 'x', scope: 'read', expires_at } })
+
+  it('is refused where it is in the past or this very moment: nobody could use the token', async () => {
+    for (const at of ['2026-11-20T11:59:59.999Z', '2026-11-20T12:00:00Z', '1970-01-01T00:00:00Z']) {
+      now = NOW
+      expect(await made(at)).toEqual({
+        code: 'invalid_request_error',
+        message: '"expires_at" is in the past: the token could never be used.',
+        param: 'expires_at',
+      })
+    }
+    expect(await call(listTokens)).toEqual({ data: [] })
+    const outcomes = (await entries()).map(({ status, created }) => [status, created])
+    expect(outcomes).toEqual([400, 400, 400].map((status) => [status, null]))
+  })
+
+  it('may be to come, or null: none', async () => {
+    expect(await made('2026-11-20T12:01:00Z')).toBeUndefined()
+    expect(await made(null)).toBeUndefined()
+  })
+})
+
 describe('the audit log', () => {
   it('has every action with who did it, what it changed and how it ended, newest first', async () => {
     const token = await tokenOf('customers')
