@@ -270,7 +270,20 @@ describe('the audit log', () => {
     expect(first).toEqual({ data: all.slice(0, 2), has_more: true })
     const second = await call(listAudit, { query: `?limit=3&before=${all[1]?.id}` })
     expect(second).toEqual({ data: all.slice(2), has_more: false })
-    expect(await refusal(listAudit, { query: '?before=x' })).toMatchObject({ param: 'before' })
+    const last = await call(listAudit, { query: `?before=${all.at(-1)?.id}` })
+    expect(last).toEqual({ data: [], has_more: false })
+  })
+
+  it('has no page before an entry that it does not have, which would look like its end', async () => {
+    await tokenOf('read')
+    expect(await entries()).toHaveLength(1)
+    for (const before of ['x', '', crypto.randomUUID()]) {
+      expect(await refusal(listAudit, { query: `?before=${before}` })).toEqual({
+        code: 'invalid_parameter',
+        message: '`before` names no entry.',
+        param: 'before',
+      })
+    }
   })
 
   it('must record an action before it is carried out, and shows where the outcome is not known', async () => {
