@@ -25,6 +25,8 @@ export interface AdmittedTranscription {
   readonly constraints: Constraints | undefined
   readonly admission: Admission
   readonly receipt: boolean
+  /** Headers of the request that have no effect on a transcription. */
+  readonly unused: readonly string[]
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
   /** The client's body bytes as received; the file is a view of them. */
