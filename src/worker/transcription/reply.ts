@@ -71,7 +71,7 @@ async function lost(
   attempt: PlannedAttempt,
   textBytes: number,
 ): Promise<Exchange> {
-  const heard = { seconds: undefined, usage: undefined, textBytes }
+  const heard = { seconds: undefined, usage: undefined, totalTokens: undefined, textBytes }
   const measuredSeconds = await measureIfUnreported(admitted, heard).catch(() => undefined)
   return transcriptionExchange(admitted, attempt, heard, measuredSeconds)
 }
