@@ -149,6 +149,7 @@ export type BrokenReason = z.output<typeof brokenReasonSchema>
 export const tallyCountsSchema = z.object({
   prompt: count,
   completion: count,
+  total: count.optional(),
   cached: count.optional(),
   cache_write: count.optional(),
   reasoning: count.optional(),

@@ -315,9 +315,11 @@ describe('what the router answers is as described', () => {
     form.set('response_format', 'text')
     form.set('file', new Blob([new Uint8Array(wav(1).bytes)]), 'a.wav')
     const path = '/v1/audio/transcriptions'
-    const answer = await stack.fetch(path, { method: 'POST', body: form })
+    const headers = { 'x-service-reasoning': 'high' }
+    const answer = await stack.fetch(path, { method: 'POST', headers, body: form })
     await answer.text()
     expect(answer.headers.get('x-service-routed-model')).not.toBeNull()
+    expect(answer.headers.get('x-service-dropped-members')).toBe('X-Service-Reasoning')
     expect(undescribed(path, answer)).toEqual([])
   })
 

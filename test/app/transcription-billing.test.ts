@@ -190,6 +190,19 @@ describe('a route priced by tokens', () => {
     },
   )
 
+  test.each([
+    [48, { prompt_tokens: 45, completion_tokens: 3 }],
+    [30, { prompt_tokens: 30, completion_tokens: 0 }],
+    [500, { prompt_tokens: 45, completion_tokens: 5 }],
+  ])(
+    'bills the router’s own, but no more than the total where that is all the provider reports: %i',
+    async (total, counted) => {
+      const usage = { type: 'tokens', total_tokens: total }
+      const { row } = await transcribed('by-token', { duration: 4.5, usage })
+      expect(row).toMatchObject(counted)
+    },
+  )
+
   test('bills no tokens for silence, whose text the provider does not count either', async () => {
     const usage = { type: 'tokens', input_tokens: 50 }
     const { row } = await transcribed('by-token', { text: '', usage })

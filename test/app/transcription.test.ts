@@ -219,6 +219,25 @@ describe('a transcription', () => {
     })
   })
 
+  test.each(['json', 'text'])(
+    'as %s names the headers of the service that have no effect on it, whatever they say',
+    async (format) => {
+      const { answer } = await post(format, {
+        'x-service-timeout-seconds': 'soon',
+        'x-service-failover': 'a b',
+        'x-service-reasoning': 'high',
+        'x-service-receipt': 'false',
+        'x-service-require': 'min=simulated',
+      })
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('x-service-dropped-members')).toBe(
+        'X-Service-Timeout-Seconds, X-Service-Failover, X-Service-Reasoning',
+      )
+      const plain = await post(format)
+      expect(plain.answer.headers.get('x-service-dropped-members')).toBeNull()
+    },
+  )
+
   test('has a usage row, with or without a receipt', async () => {
     await post('json')
     const { text } = await post('json', { 'x-service-receipt': 'false' })

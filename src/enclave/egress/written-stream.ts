@@ -249,10 +249,10 @@ export class WrittenStream {
 
   /** The events between the content and the last event, of an answer that is complete. */
   #finish(): void {
-    const { finishReason, usage, uncountedTextBytes } = this.#chunks
+    const { finishReason, tally } = this.#chunks
     if (finishReason === undefined) return
     try {
-      const billed = usageAsBilled({ usage, uncountedTextBytes }, this.#order.billing)
+      const billed = usageAsBilled(tally.produced, this.#order.billing)
       this.#push(this.#chunks.finish(billed))
     } catch (error) {
       if (error instanceof BrokenStream) this.#push(error.output)

@@ -36,8 +36,7 @@ export function writeWhole(
 ): UnsignedWhole | undefined {
   const answer = readWhole(order, bytes)
   if (answer === undefined) return undefined
-  const { tokens, uncountedTextBytes } = answer.tally
-  const usage = usageAsBilled({ usage: tokens, uncountedTextBytes }, order.billing)
+  const usage = usageAsBilled(answer.tally.produced, order.billing)
   const body = Buffer.from(JSON.stringify(bodyOf(order, answer, usage, at)))
   // A small answer is all that the worker has room for without asking.
   if (body.length > SMALL_BODY_BYTES) return undefined

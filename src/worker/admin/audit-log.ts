@@ -57,21 +57,23 @@ export async function enterOutcome(
   ])
 }
 
-/** The newest entries, or those older than the entry `before`. */
+/** The newest entries, or those older than the entry `before`; undefined where there is no such entry. */
 export async function listActions(
   directory: Database,
   { limit, before }: { readonly limit: number; readonly before: string | undefined },
-): Promise<readonly z.output<typeof auditEntrySchema>[]> {
+): Promise<readonly z.output<typeof auditEntrySchema>[] | undefined> {
   const older =
     before === undefined
       ? raw('')
       : sql`WHERE (audit_log.created_at, audit_log.id) <
           (SELECT created_at, id FROM audit_log WHERE id = ${before})`
-  const [rows = []] = await directory.batch([
+  const [rows = [], named = []] = await directory.batch([
     sql`SELECT audit_log.id, created_at, token_id, token_name, action, target, changes, status, created
       FROM audit_log LEFT JOIN audit_outcomes ON audit_outcomes.id = audit_log.id ${older}
       ORDER BY audit_log.created_at DESC, audit_log.id DESC LIMIT ${limit}`,
+    sql`SELECT id FROM audit_log WHERE id = ${before ?? ''}`,
   ])
+  if (before !== undefined && named.length === 0) return undefined
   return rows.map(viewOf)
 }
 

@@ -20,12 +20,13 @@ export const tokenViewSchema = z.object({
 
 type TokenView = z.output<typeof tokenViewSchema>
 
-/** POST /admin/tokens: the only answer that contains the token itself. */
+/** POST /admin/tokens: the only answer that contains the token itself. An end in the past is refused, as that of a key is. */
 export const createToken = audited(
   { action: 'tokens.create', scope: 'all', body: newTokenSchema },
   async ({ name, scope, expires_at: expiresAt = null }, context) => {
-    const { id, token } = context.keyring.newAdminToken()
     const now = context.now()
+    if (expiresAt !== null && expiresAt <= now) throw endsBeforeItBegins()
+    const { id, token } = context.keyring.newAdminToken()
     const [, rows = []] = await context.storage.directory().batch([
       sql`INSERT INTO admin_tokens (token_id, token_hash, name, scope, created_at, expires_at)
         VALUES (${id}, ${await sha256Hex(token)}, ${name}, ${scope}, ${int64(now)}, ${nullableInt64(expiresAt)})`,
@@ -58,6 +59,11 @@ export const revokeToken = audited(
     return { answer: { id, revoked: true } }
   },
 )
+
+function endsBeforeItBegins(): ApiError {
+  const message = '"expires_at" is in the past: the token could never be used.'
+  return new ApiError('invalid_request_error', message, { param: 'expires_at' })
+}
 
 function viewOf(row: Row): TokenView {
   const expiresAt = optionalNumberOf(row, 'expires_at')

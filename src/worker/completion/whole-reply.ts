@@ -104,8 +104,8 @@ function writtenByDaemon(
   attempt: PlannedAttempt,
   { body, record }: DaemonsAnswer,
 ): WrittenAnswer {
-  const { tokens: usage, uncountedTextBytes } = UsageTally.of(record.counts)
-  const exchange = chatExchange(admitted, attempt, { usage, uncountedTextBytes })
+  const { produced } = UsageTally.of(record.counts)
+  const exchange = chatExchange(admitted, attempt, produced)
   const response = jsonText(body, headersOf(admitted, attempt))
   const providerResponseId = record.provider_response_id ?? undefined
   return { exchange, body, response, providerResponseId }
@@ -117,8 +117,7 @@ async function written(
   answer: ProviderAnswer,
 ): Promise<WrittenAnswer> {
   const { tally, providerResponseId } = answer
-  const { tokens: usage, uncountedTextBytes } = tally
-  const exchange = chatExchange(admitted, attempt, { usage, uncountedTextBytes })
+  const exchange = chatExchange(admitted, attempt, tally.produced)
   const head = answerHead(admitted, attempt.route.id)
   const service = serviceObject(exchange, admitted.receiptId)
   const report = tally.report(exchange.usage)

@@ -19,7 +19,7 @@ import { printInParts } from '../json/print-in-parts.ts'
 import { runWithPauses } from '../json/steps.ts'
 import { pause } from '../routing/budget.ts'
 import { EMBEDDING_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
-import { droppedNamesHeader } from '../provider/dropped-members.ts'
+import { droppedNamesHeader, unusedHeaders } from '../provider/dropped-members.ts'
 import { planEmbedding } from '../routing/plan-embedding.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
 import type { Route } from '../provider/route.ts'
@@ -51,11 +51,11 @@ export const createEmbeddings: Handler = async (request, context) => {
   const { timeoutMs, hurried } = options
   const { customerId } = key
   const read = (answer: JsonObject) => readEmbeddings(answer, parsed)
-  const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
+  const unused = unusedHeaders(request.headers, ['X-Service-Reasoning'])
   const headers = {
     ...admission.rateLimitHeaders,
     ...receiptHeader(receiptId),
-    ...droppedNamesHeader([...parsed.dropped, ...named]),
+    ...droppedNamesHeader([...parsed.dropped, ...unused]),
   }
   const terms = { admission, constraints, requestedRoute }
   return serveWhole<Embedded>(

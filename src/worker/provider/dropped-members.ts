@@ -34,6 +34,14 @@ export function droppedNamesHeader(names: readonly string[]): Readonly<Record<st
 }
 
 /**
+ * Which of these headers of the service a request has: an endpoint where they have no effect names them with what it
+ * drops. They are not refused, because clients send the same headers to all endpoints.
+ */
+export function unusedHeaders(headers: Headers, names: readonly string[]): readonly string[] {
+  return names.filter((name) => headers.has(name))
+}
+
+/**
  * Whether a route forwards a member. An OCR route is sent one member more, whose value is fixed (see docs/api.md).
  */
 function isForwarded(name: string, { config }: Route): boolean {

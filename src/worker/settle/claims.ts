@@ -158,6 +158,29 @@ export async function renewClaim(
   return rows.length === 1
 }
 
+/**
+ * How long an open claim can be held at most, seen by a worker whose clock is behind that of its owner by as much as a claim
+ * lasts, ms. One that is held for longer was taken before the clock was set back.
+ */
+const LONGEST_HOLD_MS = 2 * CLAIM_HELD_MS
+
+/**
+ * Lets a claim from before the clock was set back lapse as soon as one that is taken now. Until then an owner that still lives
+ * renews it; one that died would hold it until the clock is where it was.
+ */
+async function shortenHold(
+  db: Database,
+  { name }: Claim,
+  customerId: string,
+  now: number,
+): Promise<void> {
+  await db.batch([
+    sql`UPDATE idempotent_requests SET held_until = ${int64(now + CLAIM_HELD_MS)}
+      WHERE customer_id = ${customerId} AND name = ${name} AND done = 0
+        AND held_until >= ${int64(now + LONGEST_HOLD_MS)}`,
+  ])
+}
+
 /** An earlier request with the same key. */
 export interface EarlierRequest {
   readonly requestId: string
@@ -170,31 +193,34 @@ export interface EarlierRequest {
 }
 
 /**
- * The request that holds a claim, if one does.
+ * The request that holds a claim, if one does. A hold from before the clock was set back is shortened.
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function findEarlier(
   db: Database,
-  { name }: Claim,
+  claim: Claim,
   customerId: string,
   now: number,
 ): Promise<EarlierRequest | undefined> {
   const [rows = []] = await db.batch([
-    sql`SELECT request_id, fingerprint, done, answer,
+    sql`SELECT request_id, fingerprint, done, answer, held_until,
         (SELECT receipt_id FROM usage WHERE usage.id = idempotent_requests.request_id) AS receipt_id
       FROM idempotent_requests
-      WHERE customer_id = ${customerId} AND name = ${name} AND held_until > ${int64(now)}`,
+      WHERE customer_id = ${customerId} AND name = ${claim.name} AND held_until > ${int64(now)}`,
   ])
   const [row] = rows
-  return row === undefined
-    ? undefined
-    : {
-        requestId: textOf(row, 'request_id'),
-        fingerprint: textOf(row, 'fingerprint'),
-        done: numberOf(row, 'done') === 1,
-        answer: optionalTextOf(row, 'answer'),
-        receiptId: optionalTextOf(row, 'receipt_id'),
-      }
+  if (row === undefined) return undefined
+  const done = numberOf(row, 'done') === 1
+  if (!done && numberOf(row, 'held_until') >= now + LONGEST_HOLD_MS) {
+    await shortenHold(db, claim, customerId, now)
+  }
+  return {
+    requestId: textOf(row, 'request_id'),
+    fingerprint: textOf(row, 'fingerprint'),
+    done,
+    answer: optionalTextOf(row, 'answer'),
+    receiptId: optionalTextOf(row, 'receipt_id'),
+  }
 }
 
 /** How many bytes of answers are kept for all customers together. @throws StorageUnavailable */

@@ -79,6 +79,11 @@ export class AnswerChunks {
     return this.#provider.tally.uncountedTextBytes
   }
 
+  /** The provider's count of prompt and answer together, where it gave that alone, after all text so far. */
+  get totalTokens(): number | undefined {
+    return this.#provider.tally.produced.totalTokens
+  }
+
   /** The first `id` in the provider's answer. */
   get providerResponseId(): string | undefined {
     return this.#provider.providerResponseId

@@ -1,16 +1,13 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import type { AnswerTail } from '../../protocol/stream-record.ts'
+import type { Produced } from './billed-usage.ts'
 import type { AnswerEnd, LastEvent } from './encoder.ts'
 import type { TokenUsage } from './token-usage.ts'
 import type { UsageTally } from './usage-tally.ts'
 
 /** A streamed answer of which nothing more comes: what is billed of it, and its last events. */
-export interface StreamedAnswer {
+export interface StreamedAnswer extends Produced {
   readonly finishReason: string | undefined
-  /** The provider's counts, merged by maximum; undefined where it reported none. */
-  readonly usage: TokenUsage | undefined
-  /** UTF-8 bytes of text, in all choices, since the provider last reported a count of completion tokens. */
-  readonly uncountedTextBytes: number
   /** The first `id` in the provider's answer. */
   readonly providerResponseId: string | undefined
   /**
@@ -37,8 +34,7 @@ export function countedAnswer(counted: CountedAnswer, last: LastEvent): Streamed
   const { finishReason, tally, providerResponseId, tail } = counted
   return {
     finishReason,
-    usage: tally.tokens,
-    uncountedTextBytes: tally.uncountedTextBytes,
+    ...tally.produced,
     providerResponseId,
     finish: () => NOTHING,
     close: (service, billed) => utf8(last.close(tail, answerEnd(counted, billed), service)),

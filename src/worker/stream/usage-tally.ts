@@ -1,5 +1,6 @@
 import { keepShape } from '../../protocol/keep-shape.ts'
 import type { TallyCounts } from '../../protocol/stream-record.ts'
+import type { Produced } from './billed-usage.ts'
 import { BYTES_PER_TOKEN } from './estimate-text.ts'
 import { isJsonObject, type JsonObject } from './json-object.ts'
 import type { TokenUsage } from './token-usage.ts'
@@ -22,6 +23,8 @@ export interface UsageReport {
 export class UsageTally {
   #prompt = 0
   #completion = 0
+  /** Of prompt and answer together, where no count said which of them it is of; 0: none, or text came after it. */
+  #total = 0
   #cached: number | undefined
   #cacheWrite: number | undefined
   #reasoning: number | undefined
@@ -38,6 +41,7 @@ export class UsageTally {
     const tally = new UsageTally()
     tally.#prompt = counts.prompt
     tally.#completion = counts.completion
+    tally.#total = counts.total ?? 0
     tally.#cached = counts.cached
     tally.#cacheWrite = counts.cache_write
     tally.#reasoning = counts.reasoning
@@ -50,6 +54,7 @@ export class UsageTally {
     return {
       prompt: this.#prompt,
       completion: this.#completion,
+      total: this.#total || undefined,
       cached: this.#cached,
       cache_write: this.#cacheWrite,
       reasoning: this.#reasoning,
@@ -62,6 +67,7 @@ export class UsageTally {
     if (bytes === 0) return
     this.#textBytes += bytes
     this.#deltas += 1
+    this.#total = 0
   }
 
   /**
@@ -78,6 +84,9 @@ export class UsageTally {
     const total = greatestCount(usage['total_tokens']) ?? 0
     const prompt = input ?? restOf(total, output)
     const completion = output ?? restOf(total, input)
+    if (input === undefined && output === undefined && !isPartial) {
+      this.#total = Math.max(this.#total, total)
+    }
     if (prompt === 0 && completion === 0) return false
     this.#prompt = Math.max(this.#prompt, prompt)
     const more = Math.max(0, completion - this.#completion)
@@ -136,6 +145,12 @@ export class UsageTally {
    */
   get uncountedTextBytes(): number {
     return Math.max(this.#textBytes, this.#deltas * BYTES_PER_TOKEN)
+  }
+
+  /** What the answer is billed by. */
+  get produced(): Produced {
+    const { tokens: usage, uncountedTextBytes } = this
+    return { usage, uncountedTextBytes, totalTokens: this.#total || undefined }
   }
 
   /** The counts to show to the client: those that are billed, else the provider's. */

@@ -5,7 +5,7 @@ import type { Once } from '../idempotency/once.ts'
 import type { TranscriptionPlan } from '../routing/plan-transcription.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { TranscriptionRequest } from './request.ts'
-import { countedPrompt } from '../stream/billed-usage.ts'
+import { countedPrompt, withinTotal } from '../stream/billed-usage.ts'
 import { capTokens } from '../stream/cap-tokens.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { serviceObject, type ServiceObject } from '../stream/service-object.ts'
@@ -25,6 +25,8 @@ export interface AdmittedTranscription {
   readonly constraints: Constraints | undefined
   readonly admission: Admission
   readonly receipt: boolean
+  /** Headers of the request that have no effect on a transcription. */
+  readonly unused: readonly string[]
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
   /** The client's body bytes as received; the file is a view of them. */
@@ -32,7 +34,7 @@ export interface AdmittedTranscription {
 }
 
 /** What a transcript is billed by. */
-interface Heard extends Pick<Transcript, 'seconds' | 'usage'> {
+interface Heard extends Pick<Transcript, 'seconds' | 'usage' | 'totalTokens'> {
   /** UTF-8 bytes of its text. */
   readonly textBytes: number
 }
@@ -74,7 +76,10 @@ export function transcriptionExchange(
   const counted = transcript.usage
   const typical = typicalUsage(parsed, seconds, transcript.textBytes)
   const { tokens: claimed, estimated } = byToken
-    ? claimedTokens(counted, typical)
+    ? claimedTokens(counted, {
+        ...typical,
+        ...withinTotal(typical, NO_TOKENS, transcript.totalTokens),
+      })
     : { tokens: NO_TOKENS, estimated: known === undefined }
   const { usage, capped } = capTokens(claimed, max)
   const usageCapped = capped || (known !== undefined && known > seconds)

@@ -6,6 +6,7 @@ import type { PresentedKey } from '../auth/api-key.ts'
 import { constraintsOf } from '../http/attestation-member.ts'
 import { wantsReceipt } from '../../protocol/wants-receipt.ts'
 import { readOnce } from '../idempotency/once.ts'
+import { unusedHeaders } from '../provider/dropped-members.ts'
 import type { Route } from '../provider/route.ts'
 import type { ReadRequest } from '../completion/request-body.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
@@ -18,6 +19,12 @@ import { answerTranscription, yieldThread } from './reply.ts'
 import { checkForm, type CheckedForm, type TranscriptionRequest } from './request.ts'
 import { maxSeconds } from './seconds-bounds.ts'
 import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
+
+/**
+ * What a transcription cannot be told: its time is `timeouts.transcription_ms`, and the router itself moves on within the
+ * model.
+ */
+const UNUSED_HEADERS = ['X-Service-Timeout-Seconds', 'X-Service-Failover', 'X-Service-Reasoning']
 
 /**
  * POST /v1/audio/transcriptions: key -> headers -> reserve memory -> body -> answer -> release memory.
@@ -98,6 +105,7 @@ async function admit(
     constraints,
     admission,
     receipt,
+    unused: unusedHeaders(request.headers, UNUSED_HEADERS),
     once,
     clientRequest,
   }

@@ -2,6 +2,7 @@ import { utf8 } from '../../protocol/bytes.ts'
 import { serveWhole, type WrittenAnswer } from '../completion/whole-serving.ts'
 import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
+import { droppedNamesHeader } from '../provider/dropped-members.ts'
 import type { Served } from '../routing/attempt.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Exchange } from '../settle/exchange.ts'
@@ -55,7 +56,11 @@ async function written(
   const heard = { ...transcript, textBytes }
   const exchange = transcriptionExchange(admitted, attempt, heard, measuredSeconds)
   const answer = makeAnswer(parsed, { ...transcript, measuredSeconds }, exchange, receiptId)
-  const headers = { ...admission.rateLimitHeaders, ...receiptHeader(receiptId) }
+  const headers = {
+    ...admission.rateLimitHeaders,
+    ...receiptHeader(receiptId),
+    ...droppedNamesHeader(admitted.unused),
+  }
   const response = answer.toResponse(headers)
   return { exchange, body: answer.body, response, providerResponseId: undefined }
 }
@@ -66,7 +71,7 @@ async function lost(
   attempt: PlannedAttempt,
   textBytes: number,
 ): Promise<Exchange> {
-  const heard = { seconds: undefined, usage: undefined, textBytes }
+  const heard = { seconds: undefined, usage: undefined, totalTokens: undefined, textBytes }
   const measuredSeconds = await measureIfUnreported(admitted, heard).catch(() => undefined)
   return transcriptionExchange(admitted, attempt, heard, measuredSeconds)
 }

@@ -14,6 +14,8 @@ export interface Transcript {
   readonly segments: readonly Segment[]
   readonly words: readonly Word[]
   readonly usage: TokenUsage | undefined
+  /** The provider's count of audio and text together, where it gave that alone. */
+  readonly totalTokens: number | undefined
 }
 
 /**
@@ -33,6 +35,7 @@ export function readTranscript(answer: JsonObject, temperature: number): Transcr
     segments: readSegments(answer['segments'], temperature),
     words: readWords(answer['words']),
     usage: tally.tokens,
+    totalTokens: tally.produced.totalTokens,
   }
 }
 

@@ -1,6 +1,6 @@
 import type { WebhookEventType } from '../../protocol/webhook-config.ts'
 import { formatNano } from '../../protocol/money.ts'
-import type { Database, Row } from '../storage/database.ts'
+import type { Database, Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { int64, list, sql, text } from '../storage/sql.ts'
 
@@ -16,6 +16,8 @@ export const BACK_OFF_MS = [
 
 /** How long a delivery is reserved for the instance that attempts it. */
 const ATTEMPT_LEASE_MS = 60_000
+/** By how much the clock of another instance may be ahead, ms. What is further ahead was written before the clock was set back. */
+const AHEAD_MS = 60_000
 const MAX_QUEUED = 100
 /** Of each endpoint in a round, so that none waits behind the backlog of one that does not answer. */
 const MAX_ATTEMPTED = 16
@@ -77,10 +79,21 @@ function inGroups(ids: readonly string[], size: number): readonly (readonly stri
   return Array.from({ length: count }, (_, group) => ids.slice(group * size, (group + 1) * size))
 }
 
+/**
+ * Lets deliveries that were last changed in the future, as before the clock was set back, begin their pause again: they would
+ * else wait until the clock is where it was.
+ */
+function restartPauses(now: number): Statement {
+  return sql`UPDATE webhook_deliveries
+    SET next_at = next_at - updated_at + ${int64(now)}, updated_at = ${int64(now)}
+    WHERE state = 'pending' AND updated_at > ${int64(now + AHEAD_MS)}`
+}
+
 /** Reserves the deliveries that are due, so that no other instance attempts them meanwhile. */
 export async function takeDue(db: Database, now: number): Promise<readonly DueDelivery[]> {
-  const [rows = []] = await db.batch([
-    sql`UPDATE webhook_deliveries SET next_at = ${int64(now + ATTEMPT_LEASE_MS)}
+  const [, rows = []] = await db.batch([
+    restartPauses(now),
+    sql`UPDATE webhook_deliveries SET next_at = ${int64(now + ATTEMPT_LEASE_MS)}, updated_at = ${int64(now)}
       WHERE state = 'pending' AND next_at <= ${int64(now)} AND (event_id, endpoint) IN (
         SELECT event_id, endpoint FROM (
           SELECT event_id, endpoint,

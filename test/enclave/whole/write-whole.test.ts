@@ -82,6 +82,10 @@ const ANSWERS = {
     },
   },
   'no counts': { choices: [choice({ content: 'A text without a count of its tokens.' })] },
+  'a total alone': {
+    choices: [choice({ content: 'A text without a count of its tokens.' })],
+    usage: { total_tokens: 9 },
+  },
   'more tokens than there can be': {
     choices: [choice({ content: 'x' })],
     usage: { prompt_tokens: 9_999, completion_tokens: 9_999 },
@@ -113,8 +117,8 @@ describe.each(Object.entries(DOORS))('at the door %s', (_door, { format, door })
         const asked = order({ format: door, include_reasoning: includeReasoning })
         const written = write(asked, text)
         const read = readSmallAnswer(Buffer.from(text), { id: ID, includeReasoning })
-        const { tokens, uncountedTextBytes, counts } = read.tally
-        const { usage } = billedUsage({ usage: tokens, uncountedTextBytes }, BOUND)
+        const { produced, counts } = read.tally
+        const { usage } = billedUsage(produced, BOUND)
         const head = { id: ID, created: 1_790_000_000, model: 'nova/glm-5' }
         const service = {
           receipt_id: RECEIPT_ID,

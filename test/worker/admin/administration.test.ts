@@ -170,6 +170,30 @@ describe('named admin tokens', () => {
   })
 })
 
+describe('the end of an admin token', () => {
+  const made = (expires_at: string | null) =>
+    refusal(createToken, { body: { name: 'x', scope: 'read', expires_at } })
+
+  it('is refused where it is in the past or this very moment: nobody could use the token', async () => {
+    for (const at of ['2026-11-20T11:59:59.999Z', '2026-11-20T12:00:00Z', '1970-01-01T00:00:00Z']) {
+      now = NOW
+      expect(await made(at)).toEqual({
+        code: 'invalid_request_error',
+        message: '"expires_at" is in the past: the token could never be used.',
+        param: 'expires_at',
+      })
+    }
+    expect(await call(listTokens)).toEqual({ data: [] })
+    const outcomes = (await entries()).map(({ status, created }) => [status, created])
+    expect(outcomes).toEqual([400, 400, 400].map((status) => [status, null]))
+  })
+
+  it('may be to come, or null: none', async () => {
+    expect(await made('2026-11-20T12:01:00Z')).toBeUndefined()
+    expect(await made(null)).toBeUndefined()
+  })
+})
+
 describe('the audit log', () => {
   it('has every action with who did it, what it changed and how it ended, newest first', async () => {
     const token = await tokenOf('customers')
@@ -246,7 +270,20 @@ describe('the audit log', () => {
     expect(first).toEqual({ data: all.slice(0, 2), has_more: true })
     const second = await call(listAudit, { query: `?limit=3&before=${all[1]?.id}` })
     expect(second).toEqual({ data: all.slice(2), has_more: false })
-    expect(await refusal(listAudit, { query: '?before=x' })).toMatchObject({ param: 'before' })
+    const last = await call(listAudit, { query: `?before=${all.at(-1)?.id}` })
+    expect(last).toEqual({ data: [], has_more: false })
+  })
+
+  it('has no page before an entry that it does not have, which would look like its end', async () => {
+    await tokenOf('read')
+    expect(await entries()).toHaveLength(1)
+    for (const before of ['x', '', crypto.randomUUID()]) {
+      expect(await refusal(listAudit, { query: `?before=${before}` })).toEqual({
+        code: 'invalid_parameter',
+        message: '`before` names no entry.',
+        param: 'before',
+      })
+    }
   })
 
   it('must record an action before it is carried out, and shows where the outcome is not known', async () => {

@@ -188,5 +188,7 @@ export function describeAdministration(instances: Instances) {
       { id: 'b', status: null, created: null },
     ])
     expect(await listActions(left, { limit: 2, before: 'b' })).toMatchObject([{ id: 'a' }])
+    expect(await listActions(left, { limit: 2, before: 'a' })).toEqual([])
+    expect(await listActions(left, { limit: 2, before: 'd' })).toBeUndefined()
   })
 }

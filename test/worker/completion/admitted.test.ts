@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { chatExchange } from '../../../src/worker/completion/admitted.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 
@@ -58,6 +58,35 @@ test('a provider that counts the output alone has the input estimated', () => {
     promptTokens: 20,
     capped: false,
     events: ['usage_estimated'],
+  })
+})
+
+describe('a provider that gives a total alone', () => {
+  const totalled = (totalTokens: number, usage?: typeof COUNTED) => {
+    const { promptTokens, completionTokens, events } = billed({
+      usage,
+      uncountedTextBytes: 300,
+      totalTokens,
+    })
+    expect(events).toEqual(['usage_estimated'])
+    return [promptTokens, completionTokens]
+  }
+
+  test('is paid for no more tokens than that, and what is too much is taken from the answer first', () => {
+    expect(totalled(90)).toEqual([20, 70])
+    expect(totalled(20)).toEqual([20, 0])
+    expect(totalled(5)).toEqual([5, 0])
+  })
+
+  test('is paid by the estimates where these are less: what else it counted may be of either price', () => {
+    expect(totalled(120)).toEqual([20, 100])
+    expect(totalled(9_000)).toEqual([20, 100])
+  })
+
+  test('and had given counts before keeps those', () => {
+    expect(totalled(60, COUNTED)).toEqual([7, 53])
+    expect(totalled(8, COUNTED)).toEqual([7, 5])
+    expect(totalled(60, { ...COUNTED, promptTokens: 0 })).toEqual([20, 40])
   })
 })
 

@@ -24,6 +24,7 @@ import {
 } from '../../support/ledger.ts'
 
 const LIFETIME_MS = 30 * 60_000
+const HOUR_MS = 60 * 60_000
 
 const claimOf = (name: string, more: Partial<Claim> = {}): Claim => {
   const base = { fingerprint: `of ${name}`, lifetimeMs: LIFETIME_MS, customerBytes: 1_000 }
@@ -110,6 +111,40 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       await commitSettlement(right, settled('4'))
       await expect(commitSettlement(left, settled('1'))).rejects.toThrow(new ClaimLost())
       expect(await readLedgerTotals(left, 'claim-dead')).toMatchObject({ rows: 1, balance: 993n })
+    })
+
+    test('of a router that was killed is taken over after a minute, also where the clock was set back since', async () => {
+      const { left, right, request, earlier } = await opened('claim-back')
+      await admit(left, request('1', NOW + HOUR_MS))
+      expect(await earlier(NOW)).toMatchObject({ done: false })
+      const later = NOW + CLAIM_HELD_MS - 1
+      expect(await earlier(later)).toMatchObject({ done: false })
+      expect((await rejectionOf(admit(right, request('2', later)))).code).toBe(
+        'idempotency_in_progress',
+      )
+      expect(await earlier(later + 1)).toBeUndefined()
+      await admit(right, request('3', later + 1))
+    })
+
+    test('is kept by its owner where the clock is set back while it runs', async () => {
+      const { left, right, claim, request, settled, earlier } = await opened('claim-runs')
+      const owner = { requestId: 'claim-runs-1', customerId: 'claim-runs' }
+      await admit(left, request('1', NOW + HOUR_MS))
+      expect(await earlier(NOW)).toMatchObject({ done: false })
+      expect(await renewClaim(left, claim, owner, NOW + 20_000)).toBe(true)
+      const later = NOW + CLAIM_HELD_MS
+      expect(await earlier(later)).toMatchObject({ done: false })
+      expect((await rejectionOf(admit(right, request('2', later)))).status).toBe(409)
+      await commitSettlement(left, settled('1', { createdAtMs: later }))
+      expect(await earlier(later + LIFETIME_MS - 1)).toMatchObject({ answer: 'sealed' })
+    })
+
+    test('lasts as long as it was taken for by a worker whose clock is less than a minute ahead', async () => {
+      const { left, request, earlier } = await opened('claim-ahead')
+      await admit(left, request('1', NOW + CLAIM_HELD_MS - 1))
+      expect(await earlier(NOW)).toMatchObject({ done: false })
+      expect(await earlier(NOW + 2 * CLAIM_HELD_MS - 2)).toMatchObject({ done: false })
+      expect(await earlier(NOW + 2 * CLAIM_HELD_MS - 1)).toBeUndefined()
     })
 
     test('bars a former owner for as long as it could settle, though the answer goes before', async () => {

@@ -19,7 +19,8 @@ import { reportChanges, type Observation } from '../../../src/worker/webhooks/wa
 import { addCustomer, askOf, NOW, settlementOf } from '../../support/ledger.ts'
 
 const ALERTS = { balanceBelowNano: 50n }
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
 /** What the outbox of webhooks must do alike on every engine; `instances` are two of the worker. */
 export function describeWebhooks(instances: (id: string) => readonly [Database, Database]): void {
@@ -191,6 +192,41 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
         expect(shown).toContainEqual(
           expect.objectContaining({ id, state: 'failed', attempts: 10, last_result: 'timeout' }),
         )
+      })
+
+      test('wait for their pause and not until the old time where the clock was set back', async () => {
+        const [left, right] = instances('set-back')
+        const ahead = NOW + HOUR_MS
+        await put(left, 'set-back-1', 'provider.proof_lost', ahead)
+        await put(left, 'set-back-2', 'provider.proof_lost', ahead)
+        await queueNew(left, ENDPOINTS, ahead)
+        const due = await takeDue(left, ahead)
+        const [failed] = mine(due, 'set-back-1')
+        if (failed) await recordAttempt(left, failed, { delivered: false, word: '503' }, ahead)
+        const [wait = 0] = BACK_OFF_MS
+        expect(mine(await takeDue(right, NOW), 'set-back-1')).toEqual([])
+        expect(mine(await takeDue(right, NOW + wait - 1), 'set-back-1')).toEqual([])
+        expect(mine(await takeDue(right, NOW + wait), 'set-back-1')).toMatchObject([
+          { endpoint: 'ops', attempts: 1 },
+        ])
+        // The attempt that was under way when its worker died has its minute, too.
+        expect(mine(await takeDue(right, NOW + 59_999), 'set-back-2')).toEqual([])
+        expect(mine(await takeDue(right, NOW + 60_000), 'set-back-2')).toMatchObject([
+          { endpoint: 'ops', attempts: 0 },
+        ])
+      })
+
+      test('are not tried early by a worker whose clock is less than a minute behind', async () => {
+        const [left, right] = instances('behind')
+        await put(left, 'behind-1', 'provider.proof_lost', NOW)
+        await queueNew(left, ENDPOINTS, NOW)
+        const [due] = mine(await takeDue(left, NOW), 'behind-1')
+        expect(mine(await takeDue(right, NOW - 60_000), 'behind-1')).toEqual([])
+        if (due) await recordAttempt(left, due, { delivered: false, word: '503' }, NOW)
+        const [wait = 0] = BACK_OFF_MS
+        expect(mine(await takeDue(right, NOW - 60_000), 'behind-1')).toEqual([])
+        expect(mine(await takeDue(right, NOW - 60_000 + wait), 'behind-1')).toEqual([])
+        expect(mine(await takeDue(right, NOW + wait), 'behind-1')).toHaveLength(1)
       })
 
       test('that were not recorded are taken again: at least once', async () => {

@@ -128,6 +128,43 @@ describe('text that no count covers', () => {
   })
 })
 
+describe('a total alone', () => {
+  const total = (...usages: readonly unknown[]) => tally(...usages).produced.totalTokens
+
+  test('is kept beside the counts, the highest that came', () => {
+    expect(total({ total_tokens: 14 })).toBe(14)
+    expect(total({ prompt_tokens: 0, total_tokens: 14 })).toBe(14)
+    expect(total({ total_tokens: 14 }, { total_tokens: 9 })).toBe(14)
+    expect(total({ prompt_tokens: 10 }, { total_tokens: 14 })).toBe(14)
+  })
+
+  test.each([
+    [THREE],
+    [{ prompt_tokens: 10, total_tokens: 14 }],
+    [{ total_tokens: 0 }],
+    [{ total_tokens: '14' }],
+    [{}],
+  ])('is none in %j', (usage) => {
+    expect(total(usage)).toBeUndefined()
+  })
+
+  test('is none where it may be of one choice among several, or text came after it', () => {
+    const counts = new UsageTally()
+    counts.take({ total_tokens: 14 }, true)
+    expect(counts.produced.totalTokens).toBeUndefined()
+    counts.take({ total_tokens: 14 })
+    counts.addText(0)
+    expect(counts.produced.totalTokens).toBe(14)
+    counts.addText(1)
+    expect(counts.produced.totalTokens).toBeUndefined()
+  })
+
+  test('is the same in a tally that continues from these counts', () => {
+    const counts = tally({ total_tokens: 14 })
+    expect(UsageTally.of(counts.counts).produced).toEqual(counts.produced)
+  })
+})
+
 test('details are reported only where the provider gave them, zeros too', () => {
   const none = { cachedTokens: undefined, cacheWriteTokens: undefined, reasoningTokens: undefined }
   const { promptTokens, completionTokens } = tally(THREE).tokens ?? {}
