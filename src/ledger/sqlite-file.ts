@@ -41,8 +41,8 @@ export function openForWriting(path: string): SqliteFile {
   const connection = translated(() => {
     const opened = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
     opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-    // Former bytes of rows are zeroed in the pages that are written anyway.
-    opened.exec('PRAGMA secure_delete = FAST')
+    // Former bytes of rows are zeroed, also in pages that are freed: with FAST these keep copies of rows that moved to other pages.
+    opened.exec('PRAGMA secure_delete = ON')
     opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     opened.exec(`PRAGMA cache_size = -${CACHE_KIB}`)
     return opened
