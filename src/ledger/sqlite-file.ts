@@ -2,6 +2,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Row, SqlValue } from '../worker/storage/database.ts'
 import { isRead } from '../worker/storage/sql.ts'
 import type { SyncStore } from '../worker/storage/sync-store.ts'
+import { FileLost, watchFile } from './same-file.ts'
 
 /** A SQLite file of this process. */
 export interface SqliteFile extends SyncStore {
@@ -32,6 +33,9 @@ const CHECKPOINT_PAGES = 4_000
  */
 const CACHE_KIB = 16_384
 
+/** sqlite.org/pragma.html#pragma_wal_checkpoint */
+const EMPTY_LOG = 'PRAGMA wal_checkpoint(TRUNCATE)'
+
 /**
  * Opens the database for writing, creating it if necessary. A commit is in the write-ahead log on the disk before it
  * returns (WAL with synchronous=FULL, sqlite.org/pragma.html).
@@ -41,13 +45,13 @@ export function openForWriting(path: string): SqliteFile {
   const connection = translated(() => {
     const opened = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
     opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-    // Former bytes of rows are zeroed in the pages that are written anyway.
-    opened.exec('PRAGMA secure_delete = FAST')
+    // Former bytes of rows are zeroed, also in pages that are freed: with FAST these keep copies of rows that moved to other pages.
+    opened.exec('PRAGMA secure_delete = ON')
     opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     opened.exec(`PRAGMA cache_size = -${CACHE_KIB}`)
     return opened
   })
-  return fileOf(connection)
+  return fileOf(connection, path)
 }
 
 /**
@@ -55,15 +59,27 @@ export function openForWriting(path: string): SqliteFile {
  * @throws Error with SQLite's code in its message
  */
 export function openForReading(path: string): SqliteFile {
-  return fileOf(
-    translated(() => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true })),
+  const connection = translated(
+    () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true }),
   )
+  return fileOf(connection, path)
 }
 
-function fileOf(connection: DatabaseSync): SqliteFile {
+function fileOf(connection: DatabaseSync, path: string): SqliteFile {
+  const confirmSameFile = watchFile(path, () => sizeOf(connection))
   const prepare = preparing(connection)
+  const confirm = () => {
+    try {
+      confirmSameFile()
+    } catch (error) {
+      // The log is still open, and whoever opens the database next does not have it.
+      if (error instanceof FileLost && error.loss === 'logGone') connection.exec(EMPTY_LOG)
+      throw error
+    }
+  }
   const within = <Result>(begin: string, work: () => Result): Result =>
     translated(() => {
+      confirm()
       connection.exec(begin)
       try {
         const result = work()
@@ -81,16 +97,22 @@ function fileOf(connection: DatabaseSync): SqliteFile {
     transact: async (work) => within('BEGIN IMMEDIATE', work),
     emptyLog: () =>
       translated(() => {
+        confirm()
         connection.exec('PRAGMA busy_timeout = 0')
         try {
-          // sqlite.org/pragma.html#pragma_wal_checkpoint
-          return connection.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0
+          return connection.prepare(EMPTY_LOG).get()?.['busy'] === 0
         } finally {
           connection.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
         }
       }),
     close: () => connection.close(),
   }
+}
+
+/** The size of a database by its own account, in its file and its write-ahead log. */
+function sizeOf(connection: DatabaseSync): bigint {
+  const size = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size'
+  return BigInt(String(connection.prepare(size).get()?.['size']))
 }
 
 interface Prepared {

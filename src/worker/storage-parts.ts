@@ -11,7 +11,8 @@ import type { RuntimeDeps } from './runtime-deps.ts'
 import { ReceiptHeads } from './settle/receipt-heads.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { monitoredStorage } from './storage/monitored-storage.ts'
-import { openStorage } from './storage/open.ts'
+import { engineOf, openStorage } from './storage/open.ts'
+import { confirmReadable } from './storage/readable.ts'
 
 /** The storage, and what works on it. */
 export type StorageParts = Pick<
@@ -39,11 +40,12 @@ export function openStorageParts(env: Env, deps: StoragePartsDeps): StorageParts
   const rowWaited = (ms: number) => log('row_waited', { duration_ms: ms })
   const messagesEnded = (count: number) => log('link_messages_ended', { count })
   const host = { ...deps, rowWaited, messagesEnded }
+  const engine = engineOf(env)
   const storage = monitoredStorage(openStorage(env, host), failed)
   const signingKeys = new SigningKeyLog(link, storage, now)
   const check = async () => {
-    const ping = storage.directory().batch([{ sql: 'SELECT 1', params: [] }])
-    await Promise.all([signingKeys.rememberLive(), ping])
+    const readable = confirmReadable(storage.directory(), engine)
+    await Promise.all([signingKeys.rememberLive(), readable])
   }
   return {
     storage,

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Writer } from '../../src/ledger/writer.ts'
 import { admit } from '../../src/worker/settle/admit.ts'
 import { commitSettlement, entryOf, releaseReservation } from '../../src/worker/settle/ledger.ts'
-import { rowsOf } from '../../src/worker/storage/batch-outcome.ts'
+import { messageOf, rowsOf } from '../../src/worker/storage/batch-outcome.ts'
 import type { Database } from '../../src/worker/storage/database.ts'
 import { ledgerBehind, type LedgerCall } from '../../src/worker/storage/ledger-calls.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
@@ -88,4 +88,68 @@ test('a settlement that came in time is made, and one whose answer nobody awaits
   })
   expect(await settle('in time', NOW)).toMatchObject({ ok: true, kind: 'settle' })
   expect(await readLedgerTotals(db)).toEqual({ balance: 993n, reserved: 100n, rows: 1, open: 1 })
+})
+
+/** Why a request was not admitted, or not settled; empty: it was. By then the ledger may have noticed before the admission. */
+async function refusalOf(path: string, db: Database, id: string): Promise<string> {
+  const key = { customerId: 'acme', keyPrefix: 'cmr_acme_k1', keyHash: 'hash of cmr_acme_k1' }
+  const refused = await admit(db, askOf(key, id, { nano: 10n })).then(() => undefined, messageOf)
+  if (refused !== undefined) return refused
+  const entry = entryOf(settlementOf(key, id, { nano: 7n }))
+  const outcome = await settledBy(path, { kind: 'settle', entry })
+  if (outcome?.ok !== false) return ''
+  expect(outcome.unavailable).toBe(true)
+  return outcome.message
+}
+
+test('nothing is settled into a file that was moved away or replaced by a backup, and all goes on once it is back', async () => {
+  const path = join(directory, 'moved.sqlite')
+  const db = await open(path)
+  await addCustomer(db, { balance: 1_000n })
+  expect(await refusalOf(path, db, 'before')).toBe('')
+  const moved = 'the file of the database was moved or replaced: SQLITE_READONLY'
+  cpSync(path, `${path}.backup`)
+  renameSync(path, `${path}.aside`)
+  expect(await refusalOf(path, db, 'gone')).toBe(moved)
+  cpSync(`${path}.backup`, path)
+  expect(await refusalOf(path, db, 'replaced')).toBe(moved)
+  await expect(db.batch([sql`SELECT seq FROM usage`])).rejects.toMatchObject({
+    name: 'StorageUnavailable',
+    message: moved,
+  })
+  renameSync(`${path}.aside`, path)
+  expect(await refusalOf(path, db, 'after')).toBe('')
+  expect(await readLedgerTotals(db)).toMatchObject({ balance: 986n, rows: 2 })
+})
+
+test('nothing is settled into a file that was cut short, and its log is left for whoever mends it', async () => {
+  const path = join(directory, 'short.sqlite')
+  const db = await open(path)
+  await addCustomer(db, { balance: 1_000n })
+  // Into the file, which is then longer.
+  writers.get(path)?.close()
+  const next = await open(path)
+  expect(await refusalOf(path, next, 'before')).toBe('')
+  const { size } = statSync(`${path}-wal`)
+  truncateSync(path, 4_096)
+  expect(await refusalOf(path, next, 'short')).toBe(
+    'the file of the database was cut short: SQLITE_CORRUPT',
+  )
+  expect(statSync(`${path}-wal`).size).toBe(size)
+})
+
+test('whoever removes the write-ahead log loses no settlement that was answered', async () => {
+  const path = join(directory, 'log.sqlite')
+  const db = await open(path)
+  await addCustomer(db, { balance: 1_000n })
+  expect(await refusalOf(path, db, 'before')).toBe('')
+  rmSync(`${path}-wal`)
+  expect(await refusalOf(path, db, 'without')).toBe(
+    'the write-ahead log of the database was removed: SQLITE_READONLY',
+  )
+  // As after a crash: the next process has only what is at the paths.
+  const copy = join(directory, 'log-copy.sqlite')
+  cpSync(path, copy)
+  const next = await open(copy)
+  expect(await readLedgerTotals(next)).toMatchObject({ balance: 993n, rows: 1 })
 })

@@ -43,7 +43,9 @@ export function startDeadline(
   const wait = (forMs: number, graces: number) => {
     const dueAt = now() + forMs
     const isGraceDue = () => graces > 0 && now() - dueAt > LATE_MS
-    left = () => (isGraceDue() ? GRACE_MS : Math.max(0, dueAt - now()))
+    // After the clock was set back it would be the whole step more.
+    const untilDue = () => Math.min(forMs, Math.max(0, dueAt - now()))
+    left = () => (isGraceDue() ? GRACE_MS : untilDue())
     timer = callAfter(forMs, () => {
       if (isGraceDue()) return wait(GRACE_MS, graces - 1)
       left = () => 0

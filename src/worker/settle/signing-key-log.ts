@@ -1,7 +1,20 @@
 import { sha256Hex } from '../../protocol/digest.ts'
 import { LinkUnavailable, type Link } from '../link/link.ts'
-import type { Storage } from '../storage/database.ts'
-import { findEnvelopeOf, rememberSigningKey } from '../storage/signing-keys.ts'
+import { StorageUnavailable, type Storage } from '../storage/database.ts'
+import { findEnvelopeOf, hasSigningKey, rememberSigningKey } from '../storage/signing-keys.ts'
+
+/**
+ * After this time it is looked for again: a database that was restored, or failed over, without it under a running router has it
+ * again before long, ms.
+ */
+const SURE_FOR_MS = 60_000
+
+/** A pair that was stored, and when it was last seen to be, ms. */
+interface StoredKey {
+  readonly kid: string
+  readonly envelopeSha256: string
+  readonly confirmedAt: number
+}
 
 /** The daemon calls that this class uses. */
 type KeySource = Pick<Link, 'state' | 'freshState' | 'attestation'>
@@ -15,7 +28,7 @@ export class SigningKeyLog {
   readonly #storage: Storage
   readonly #now: () => number
   /** The latest pair that is known to be stored. */
-  #stored: { readonly kid: string; readonly envelopeSha256: string } | undefined
+  #stored: StoredKey | undefined
 
   constructor(link: KeySource, storage: Storage, now: () => number) {
     this.#link = link
@@ -32,16 +45,17 @@ export class SigningKeyLog {
     const known = await this.#link.state()
     const state = known.kid === kid ? known : await this.#link.freshState()
     if (state.kid !== kid || state.envelope_sha256 === null) return this.#requireStored(kid)
-    if (this.#stored?.kid === kid && this.#stored.envelopeSha256 === state.envelope_sha256) return
+    if (await this.#isStored(kid, state.envelope_sha256)) return
     const answer = await this.#link.attestation()
     if (!answer.ok) return this.#requireStored(kid)
     const envelopeSha256 = await sha256Hex(answer.envelope)
+    const confirmedAt = this.#now()
     await rememberSigningKey(
       this.#storage.directory(),
       { kid, jwkJson: JSON.stringify(state.jwk), envelopeSha256, envelopeJson: answer.envelope },
-      this.#now(),
+      confirmedAt,
     )
-    this.#stored = { kid, envelopeSha256 }
+    this.#stored = { kid, envelopeSha256, confirmedAt }
   }
 
   /**
@@ -54,10 +68,26 @@ export class SigningKeyLog {
     await this.remember(kid)
   }
 
+  /** Whether the pair is known to be stored. Where the storage does not answer, what is stored next finds that out, too. */
+  async #isStored(kid: string, envelopeSha256: string): Promise<boolean> {
+    const stored = this.#stored
+    if (stored?.kid !== kid || stored.envelopeSha256 !== envelopeSha256) return false
+    const confirmedAt = this.#now()
+    if (Math.abs(confirmedAt - stored.confirmedAt) < SURE_FOR_MS) return true
+    try {
+      if (!(await hasSigningKey(this.#storage.directory(), stored))) return false
+      this.#stored = { ...stored, confirmedAt }
+      return true
+    } catch (error) {
+      if (error instanceof StorageUnavailable) return true
+      throw error
+    }
+  }
+
   async #requireStored(kid: string): Promise<void> {
     if (this.#stored?.kid === kid) return
     const envelopeSha256 = await findEnvelopeOf(this.#storage.directory(), kid)
     if (envelopeSha256 === undefined) throw new LinkUnavailable('the signing key has no envelope')
-    this.#stored = { kid, envelopeSha256 }
+    this.#stored = { kid, envelopeSha256, confirmedAt: this.#now() }
   }
 }

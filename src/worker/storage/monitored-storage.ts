@@ -3,8 +3,8 @@ import { StorageUnavailable, type Database, type Statement, type Storage } from 
 import type { LedgerOperations } from './ledger-operations.ts'
 
 /**
- * A storage that reports every failure of its engine to answer, with SQLite's own code, such as `SQLITE_FULL`, where
- * there is one.
+ * A storage that reports every failure of its engine to answer, with its own code, such as `SQLITE_FULL` or
+ * `SQLSTATE 42501`, where there is one.
  */
 export function monitoredStorage(
   storage: Storage,
@@ -63,5 +63,5 @@ function monitoredLedger(ledger: LedgerOperations, watch: Watch): LedgerOperatio
 }
 
 function failureOf({ message }: StorageUnavailable): string {
-  return /\bSQLITE_[A-Z]+\b/.exec(message)?.[0] ?? 'unreachable'
+  return /\bSQLITE_[A-Z]+\b|\bSQLSTATE [0-9A-Z]{5}\b/.exec(message)?.[0] ?? 'unreachable'
 }

@@ -57,13 +57,21 @@ const ENGINES: Readonly<
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
 export function openStorage(env: StorageEnv, host: StorageHost): Storage {
-  const name = env.STORAGE ?? DEFAULT_STORAGE_ENGINE
-  const engine = new Map(Object.entries(ENGINES)).get(name)
-  if (engine === undefined) {
-    const known = Object.keys(ENGINES).join(', ')
-    throw new StorageUnavailable(`STORAGE names no engine; known are ${known}`)
-  }
-  return engine(env, host)
+  return ENGINES[engineOf(env)](env, host)
+}
+
+/**
+ * The engine that the environment names.
+ * @throws StorageUnavailable when it is unknown
+ */
+export function engineOf({ STORAGE = DEFAULT_STORAGE_ENGINE }: StorageEnv): StorageEngineName {
+  if (isEngine(STORAGE)) return STORAGE
+  const known = Object.keys(ENGINES).join(', ')
+  throw new StorageUnavailable(`STORAGE names no engine; known are ${known}`)
+}
+
+function isEngine(name: string): name is StorageEngineName {
+  return Object.hasOwn(ENGINES, name)
 }
 
 function required<Name extends keyof StorageEnv>(

@@ -1,9 +1,14 @@
-import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
+import { storageError, type BatchRows } from './batch-outcome.ts'
 import type { PoolUser } from './connection-pool.ts'
 import { lockMsOf, readMsOf, type OperationDeadline } from './operation-deadline.ts'
 import { NotCommitted, runPostgresBatch, type Batch, type BatchLimits } from './postgres-batch.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
-import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
+import {
+  causeOf,
+  classifyPostgresError,
+  describePostgresError,
+  isLockTimeout,
+} from './postgres-errors.ts'
 import type { RowWaits } from './row-waits.ts'
 import { isRead } from './sql.ts'
 
@@ -58,7 +63,7 @@ export function createPostgresBatches({
         const again = error instanceof NotCommitted && connection < MAX_CONNECTIONS
         if (failure === 'unavailable' && again) continue
         const cause = causeOf(error)
-        throw storageError(messageOf(cause), failure === 'refused', cause)
+        throw storageError(describePostgresError(cause), failure === 'refused', cause)
       }
     }
   }

@@ -1,4 +1,3 @@
-import { messageOf } from './batch-outcome.ts'
 import type { PoolUser } from './connection-pool.ts'
 import { createSharedRuns } from './shared-runs.ts'
 import {
@@ -18,7 +17,7 @@ import { callFunction } from './postgres-batch.ts'
 import type { OnConnection } from './postgres-batches.ts'
 import { StorageUnavailable } from './database.ts'
 import type { RowWaits } from './row-waits.ts'
-import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
+import { classifyPostgresError, describePostgresError, isLockTimeout } from './postgres-errors.ts'
 
 export interface PostgresLedger {
   /**
@@ -209,7 +208,7 @@ function isConnectionLost(error: unknown): boolean {
 
 function failureOf(error: unknown): LedgerEnd {
   const unavailable = classifyPostgresError(error) !== 'refused'
-  return { ok: false, unavailable, message: messageOf(causeOf(error)) }
+  return { ok: false, unavailable, message: describePostgresError(error) }
 }
 
 function missing(): LedgerEnd {

@@ -27,6 +27,18 @@ export async function rememberSigningKey(
   ])
 }
 
+/** Whether a key is stored with this envelope. */
+export async function hasSigningKey(
+  directory: Database,
+  { kid, envelopeSha256 }: Pick<SigningKey, 'kid' | 'envelopeSha256'>,
+): Promise<boolean> {
+  const [rows = []] = await directory.batch([
+    sql`SELECT 1 AS one FROM signing_keys
+      WHERE kid = ${kid} AND envelope_sha256 = ${envelopeSha256}`,
+  ])
+  return rows.length > 0
+}
+
 /** Each key that was in use since `notBefore` (ms since the epoch) once, newest first. */
 export async function listSigningKeys(
   directory: Database,

@@ -1,7 +1,7 @@
 import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, Statement } from './database.ts'
 import { isRead } from './sql.ts'
-import { isSqliteRefusal } from './sqlite-refusal.ts'
+import { isOfStatement, isSqliteRefusal } from './sqlite-refusal.ts'
 import type { SyncStore } from './sync-store.ts'
 
 type Batch = readonly Statement[]
@@ -43,9 +43,8 @@ export async function runBatches(
     return await store.transact(run)
   } catch (error) {
     const message = messageOf(error)
-    const refused = isSqliteRefusal(message)
-    if (refused && batches.length > 1) return runApart(store, batches)
-    const answer = { outcome: failedOutcome(message, refused), wrote: false }
+    if (isOfStatement(message) && batches.length > 1) return runApart(store, batches)
+    const answer = { outcome: failedOutcome(message, isSqliteRefusal(message)), wrote: false }
     return batches.map(() => answer)
   }
 }

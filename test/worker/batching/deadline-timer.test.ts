@@ -55,6 +55,12 @@ describe('a deadline', () => {
 })
 
 describe('what is left of a deadline', () => {
+  test('is never more than its time, though the clock is set back by an hour', () => {
+    const { timer, sleep } = deadline()
+    sleep(-3_600_000)
+    expect(timer.leftMs()).toBe(1_000)
+  })
+
   test('is what is left of its time, and nothing from its end on', () => {
     const { timer } = deadline()
     vi.advanceTimersByTime(400)

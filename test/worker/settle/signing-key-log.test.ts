@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import type { AttestationAnswer } from '../../../src/worker/link/link.ts'
+import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { SigningKeyLog } from '../../../src/worker/settle/signing-key-log.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 
@@ -46,6 +47,45 @@ describe('the log of signing keys', () => {
       { envelope: 'another one' },
     ])
     expect(now.asked).toBe(2)
+  })
+
+  test('stores a key again within a minute where the database was restored, or failed over, without it', async () => {
+    const { link } = daemon()
+    const db = openSqlite()
+    const clock = { now: 1 }
+    const log = new SigningKeyLog(link, sharedStorage(db), () => clock.now)
+    const stored = () => db.connection.prepare('SELECT kid, envelope FROM signing_keys').all()
+    await log.remember('k')
+    db.connection.exec('DELETE FROM signing_keys')
+    clock.now += 59_999
+    await log.remember('k')
+    expect(stored()).toEqual([])
+    clock.now += 1
+    await log.remember('k')
+    expect(stored()).toEqual([{ kid: 'k', envelope: 'an envelope' }])
+  })
+
+  test('writes nothing in a minute in which it finds the key, and is content with it where the storage does not answer', async () => {
+    const { now, link } = daemon()
+    const db = openSqlite()
+    const clock = { now: 1 }
+    const asked: string[] = []
+    const away = { is: false }
+    const batch: Database['batch'] = async (statements) => {
+      asked.push(...statements.map(({ sql }) => sql.slice(0, 6)))
+      if (away.is) throw new StorageUnavailable('away')
+      return db.batch(statements)
+    }
+    const log = new SigningKeyLog(link, sharedStorage({ batch }), () => clock.now)
+    await log.remember('k')
+    clock.now += 60_000
+    await log.remember('k')
+    // Also where the clock was set back.
+    clock.now -= 3_600_000
+    away.is = true
+    await log.remember('k')
+    expect(asked).toEqual(['INSERT', 'SELECT', 'SELECT'])
+    expect(now.asked).toBe(1)
   })
 
   test('is content with the stored pair when captures have been failing for an hour', async () => {

@@ -44,6 +44,7 @@ const READS = 150
 const SIDE_BY_SIDE = 50
 
 const REFUSED = { name: 'StatementRefused' }
+const UNAVAILABLE = { name: 'StorageUnavailable' }
 
 function put(id: string, n: SqlValue, t: SqlValue = null): Statement {
   return {
@@ -137,7 +138,12 @@ export function describeStorageContract(
     })
 
     it('refuses unknown SQL as the fault of the statement', async () => {
-      await expect(query('SELECT nothing FROM nowhere')).rejects.toMatchObject(REFUSED)
+      await expect(query('SELECT 1 AS one FORM scratch WHERE')).rejects.toMatchObject(REFUSED)
+    })
+
+    it('is unavailable where a table or a column is not there, because the router has made all that it names', async () => {
+      for (const unknown of ['SELECT 1 AS one FROM nowhere', 'SELECT absent FROM scratch'])
+        await expect(query(unknown)).rejects.toMatchObject(UNAVAILABLE)
     })
 
     it('gives the rows of RETURNING', async () => {

@@ -8,7 +8,7 @@ import { isSqliteRefusal } from '../../../src/worker/storage/sqlite-refusal.ts'
 describe('failures of SQLite', () => {
   it.each([
     'UNIQUE constraint failed: usage.id: SQLITE_CONSTRAINT',
-    'D1_ERROR: no such table: x: SQLITE_ERROR',
+    'D1_ERROR: near "x": syntax error: SQLITE_ERROR',
     'datatype mismatch: SQLITE_MISMATCH (extended: SQLITE_MISMATCH)',
   ])('blame the statement: %s', (message) => expect(isSqliteRefusal(message)).toBe(true))
 
@@ -18,6 +18,8 @@ describe('failures of SQLite', () => {
     'disk I/O error: SQLITE_IOERR',
     'D1_ERROR: Network connection lost.',
     'Durable Object is overloaded.',
+    'D1_ERROR: no such table: x: SQLITE_ERROR',
+    'no such column: x: SQLITE_ERROR',
     '',
   ])('blame the engine: %s', (message) => expect(isSqliteRefusal(message)).toBe(false))
 })
@@ -28,8 +30,12 @@ describe('failures of PostgreSQL', () => {
     ['40P01', 'retry'],
     ['23505', 'refused'],
     ['22003', 'refused'],
-    ['42P01', 'refused'],
+    ['42601', 'refused'],
     ['42501', 'unavailable'],
+    ['42703', 'unavailable'],
+    ['42883', 'unavailable'],
+    ['42P01', 'unavailable'],
+    ['3F000', 'unavailable'],
     ['53100', 'unavailable'],
     ['57P01', 'unavailable'],
     ['25006', 'unavailable'],

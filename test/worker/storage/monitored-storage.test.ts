@@ -35,6 +35,9 @@ describe('a watched storage', () => {
     const gone = failing(new StorageUnavailable('connection refused'))
     await expect(gone.storage.directory().batch([])).rejects.toThrow('connection refused')
     expect(gone.failures).toEqual(['unreachable'])
+    const hidden = failing(new StorageUnavailable('permission denied: SQLSTATE 42501'))
+    await expect(hidden.storage.directory().batch([])).rejects.toThrow('permission denied')
+    expect(hidden.failures).toEqual(['SQLSTATE 42501'])
   })
 
   test('reports the same of the engine’s own ledger operations', async () => {
