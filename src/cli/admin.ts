@@ -15,6 +15,7 @@ import {
 } from './admin/customer-changes.ts'
 import { addCustomerUsage } from './admin/customer-usage.ts'
 import { addOperatorCommands, withQuery } from './admin/operator-commands.ts'
+import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /**
@@ -225,9 +226,11 @@ export function adminSubcommand(): Subcommand {
   return { command: program, explain }
 }
 
-function explain(error: unknown): number {
-  if (error instanceof AdminCallFailed) console.error(JSON.stringify(error.body, null, 2))
-  else console.error(`error: ${error instanceof Error ? error.message : String(error)}`)
+const explainOther = explainer({ told: [StartError] })
+
+function explain(error: unknown, words: readonly string[]): number {
+  if (!(error instanceof AdminCallFailed)) return explainOther(error, words)
+  console.error(JSON.stringify(error.body, null, 2))
   return 1
 }
 

@@ -6,6 +6,7 @@ import { defaultStatePath } from '../client/node/bundle-state.ts'
 import { ConnectError } from './connect/connect-error.ts'
 import { SettingsFile } from './connect/settings-file.ts'
 import { environmentLines, TOOLS } from './connect/tools.ts'
+import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
 interface ConnectOptions {
@@ -13,6 +14,8 @@ interface ConnectOptions {
   readonly model: readonly string[]
   readonly yes?: boolean
 }
+
+const explain = explainer({ told: [ConnectError] })
 
 /** `connect <tool>`: configures a tool to use the loopback proxy; shows the change before making it. */
 export function connectSubcommand(): Subcommand {
@@ -85,9 +88,4 @@ async function confirmed(): Promise<boolean> {
 
 function collect(name: string, before: readonly string[]): string[] {
   return [...before, name]
-}
-
-function explain(error: unknown): number {
-  console.error(error instanceof ConnectError ? `error: ${error.message}` : error)
-  return 1
 }

@@ -5,7 +5,9 @@ import { ClientError } from '../client/errors.ts'
 import { createClient, type Proof } from '../client/index.ts'
 import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
 import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { ON_SIMULATED } from '../verify/headline.ts'
+import { endingExplainer, printError } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
 import { readJson } from './verify/read-input.ts'
@@ -23,6 +25,13 @@ interface ProxyOptions {
 }
 
 const HOST = '127.0.0.1'
+
+const PORT_TAKEN = 'the port is in use: give another one with --port'
+
+const explainOther = endingExplainer({
+  told: [ClientError, InputError, MalformedEvidence],
+  print: (message) => printError(withFlags(message)),
+})
 
 /** The client library's options, as this command names them. */
 const FLAGS: Readonly<Record<string, string>> = {
@@ -147,10 +156,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? printable(error.message) : 'it cannot be proven'
 }
 
-function explain(error: unknown): never {
-  const known = error instanceof ClientError || error instanceof InputError
+function explain(error: unknown, words: readonly string[]): number {
   const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-  if (taken) console.error('error: the port is in use: give another one with --port')
-  else console.error(known ? `error: ${withFlags(error.message)}` : error)
-  process.exit(1)
+  return explainOther(taken ? new InputError(PORT_TAKEN, { cause: error }) : error, words)
 }

@@ -15,6 +15,7 @@ import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../host/stack/ledger-dir.ts'
 import { isInUse, openStateDir } from '../host/stack/state-dir.ts'
+import { endingExplainer } from './failure.ts'
 import type { HeldSignals } from './held-signals.ts'
 import type { Subcommand } from './subcommand.ts'
 
@@ -127,9 +128,11 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-function explain(error: unknown): never {
-  if (process.env['JSON_CONSOLE'] !== undefined) printEvent('start_refused', ownWords(error))
-  else console.error(error instanceof StartError ? `error: ${error.message}` : error)
+const explainInWords = endingExplainer({ told: [StartError] })
+
+function explain(error: unknown, words: readonly string[]): number {
+  if (process.env['JSON_CONSOLE'] === undefined) return explainInWords(error, words)
+  printEvent('start_refused', ownWords(error))
   process.exit(1)
 }
 

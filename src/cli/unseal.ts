@@ -4,7 +4,8 @@ import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { readPrivateKey } from './release/files.ts'
 import { ReleaseError } from './release/release-error.ts'
 import { ON_SIMULATED } from '../verify/headline.ts'
-import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
+import { explainer } from './failure.ts'
+import type { Subcommand } from './subcommand.ts'
 import { Broker } from './unseal/broker.ts'
 import { readHostsFile, type Host } from './unseal/hosts-file.ts'
 import { digestOfConfiguration, readSecretsFile } from './unseal/inputs.ts'
@@ -13,7 +14,7 @@ import { unsealGuest, type UnsealOutcome } from './unseal/unseal-guest.ts'
 import { defaultStatePath } from '../client/node/bundle-state.ts'
 import { InputError } from './verify/input-error.ts'
 import { readBundle } from './verify/read-input.ts'
-import { printProblem, report, type Outcome } from './verify/print.ts'
+import { JUDGING, printProblem, report, type Outcome } from './verify/print.ts'
 import { readRoot } from './verify/release-trust.ts'
 
 interface UnsealOptions {
@@ -59,6 +60,7 @@ export function unsealSubcommand(): Subcommand {
         report(await unsealOnce(address, options), options.json === true)
       else await watch(options.watch)
     })
+  const explain = explainer({ told: [InputError, MalformedEvidence, ReleaseError], ...JUDGING })
   return { command, explain }
 }
 
@@ -155,11 +157,4 @@ function followHosts(path: string, first: readonly Host[]): () => Promise<readon
     }
     return hosts
   }
-}
-
-function explain(error: unknown, words: readonly string[]): number {
-  const known = [InputError, MalformedEvidence, ReleaseError].some((kind) => error instanceof kind)
-  if (!known || !(error instanceof Error)) throw error
-  printProblem(error.message, words.includes('--json'))
-  return EXIT_UNUSABLE
 }

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { run } from '../support/run-program.ts'
 
 const packageSchema = z.object({ version: z.string() })
 
@@ -98,6 +99,26 @@ describe('the program', () => {
     })
     await rm(directory, { recursive: true })
   })
+
+  test.each([
+    ['release sign-manifest --key no --version 1 --binary no --image no --verifier no --out no', 1],
+    ['release log check no --proof no --policy no', 1],
+    ['image cmdline --config no', 1],
+    ['disconnect claude', 1],
+    ['admin customers list', 1],
+    ['verify bundle no --root-key no', 2],
+    ['provider check one --config no', 2],
+    ['unseal --watch no', 2],
+  ])(
+    'begins its reason with "error: " where %s fails, and prints it on standard error',
+    async (words, code) => {
+      const directory = await mkdtemp(join(tmpdir(), 'cmr-main-'))
+      const env = { ...process.env, HOME: directory, STATE_DIR: directory }
+      const failed = await run(words.split(' '), { env, cwd: directory })
+      expect(failed).toEqual({ code, out: '', err: expect.stringMatching(/^error: [^\n]+\n$/) })
+      await rm(directory, { recursive: true })
+    },
+  )
 
   test('names the whole command in the help of a part of it', async () => {
     const { stdout } = await cmr('release', 'measure', '--help')

@@ -49,7 +49,7 @@ describe('a log of releases', () => {
     const refused = {
       code: 1,
       out: '',
-      err: `another program signs with ${at('log.key')} at the moment: try again once it has ended\n`,
+      err: `error: another program signs with ${at('log.key')} at the moment: try again once it has ended\n`,
     }
     expect(await append()).toEqual(refused)
     expect(await renew()).toEqual(refused)
@@ -65,7 +65,7 @@ describe('a log of releases', () => {
     expect(await append()).toEqual({
       code: 1,
       out: '',
-      err: `${at('log.key.lock')}, by which one program at a time signs with this key, cannot be written\n`,
+      err: `error: ${at('log.key.lock')}, by which one program at a time signs with this key, cannot be written\n`,
     })
   })
 
@@ -76,7 +76,7 @@ describe('a log of releases', () => {
     expect(await log(...words, '--state', at('witness-state'), '--listen', '127.0.0.1:0')).toEqual({
       code: 1,
       out: '',
-      err: `another program signs with ${at('witness.key')} at the moment: try again once it has ended\n`,
+      err: `error: another program signs with ${at('witness.key')} at the moment: try again once it has ended\n`,
     })
     release()
   })
@@ -87,13 +87,13 @@ describe('a log of releases', () => {
     expect(await audit(at('log'))).toEqual({
       code: 1,
       out: '',
-      err: `${at('seen.json')} is damaged; look into it before removing it\n`,
+      err: `error: ${at('seen.json')} is damaged; look into it before removing it\n`,
     })
     rmSync(at('seen.json'))
     symlinkSync('seen.json', at('seen.json'))
     expect(await audit(at('log'))).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^ELOOP: .*seen\.json'\n$/),
+      err: expect.stringMatching(/^error: ELOOP: .*seen\.json'\n$/),
     })
     rmSync(at('seen.json'))
     expect(await audit(at('log'))).toMatchObject({ code: 0 })
@@ -110,7 +110,7 @@ describe('a log of releases', () => {
     const audited = promisify(execFile)('/bin/sh', ['-c', script, 'sh', ...command])
     await expect(audited).rejects.toMatchObject({
       code: 1,
-      stderr: 'ENOSPC: no space left on device, write\n',
+      stderr: 'error: ENOSPC: no space left on device, write\n',
     })
     expect(existsSync(at('seen.json'))).toBe(false)
     const again = await audit(at('log'))
@@ -131,12 +131,12 @@ describe('a log of releases', () => {
     expect(await log(...words, '--policy', at('policy.json'))).toEqual({
       code: 1,
       out: '',
-      err: '0 of the known witnesses cosigned the checkpoint, 1 must\n',
+      err: 'error: 0 of the known witnesses cosigned the checkpoint, 1 must\n',
     })
     expect(await log(...words)).toEqual({
       code: 1,
       out: '',
-      err: 'give --policy, or --log-key\n',
+      err: 'error: give --policy, or --log-key\n',
     })
   })
 
@@ -144,12 +144,12 @@ describe('a log of releases', () => {
     expect(await append(at('missing'))).toEqual({
       code: 1,
       out: '',
-      err: `ENOENT: no such file or directory, open '${at('missing')}'\n`,
+      err: `error: ENOENT: no such file or directory, open '${at('missing')}'\n`,
     })
     expect(await audit('http://127.0.0.1:1/log')).toEqual({
       code: 1,
       out: '',
-      err: 'the log does not answer at http://127.0.0.1:1/log/checkpoint\n',
+      err: 'error: the log does not answer at http://127.0.0.1:1/log/checkpoint\n',
     })
   })
 
