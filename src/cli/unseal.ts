@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command } from 'commander'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 import { readPrivateKey } from './release/files.ts'
 import { ReleaseError } from './release/release-error.ts'
 import { ON_SIMULATED } from '../verify/headline.ts'
@@ -151,7 +152,7 @@ function followHosts(path: string, first: readonly Host[]): () => Promise<readon
       hosts = (await readHostsFile(path)).hosts
       reported = ''
     } catch (error) {
-      const message = error instanceof Error ? error.message : 'unknown error'
+      const message = messageOfThrown(error)
       if (message !== reported) printProblem(message, false)
       reported = message
     }

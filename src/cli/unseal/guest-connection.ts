@@ -5,6 +5,7 @@ import https from 'node:https'
 import { connect, type TLSSocket } from 'node:tls'
 import { InputError } from '../verify/input-error.ts'
 import type { Answer, RouterClient } from '../verify/router-client.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 const CONNECT_MS = 30_000
 /** A machine that was restarted does not know the connection, and says so when it is asked. */
@@ -96,7 +97,7 @@ async function openSocket({ hostname, port, origin }: URL): Promise<TLSSocket> {
     await once(socket, 'secureConnect')
     return socket.setKeepAlive(true, KEEP_ALIVE_MS)
   } catch (error) {
-    throw new InputError(`no connection to ${origin}: ${reasonOf(error)}`, { cause: error })
+    throw new InputError(`no connection to ${origin}: ${messageOfThrown(error)}`, { cause: error })
   } finally {
     clearTimeout(timer)
   }
@@ -138,7 +139,7 @@ async function exchange(given: Exchange): Promise<Answer> {
     const { statusCode: status = 0, headers: received } = response
     return { status, body: Buffer.concat(parts), headers: received, tlsSpkiSha256 }
   } catch (error) {
-    const reason = signal.aborted ? `not within ${limitMs / 1_000} s` : reasonOf(error)
+    const reason = signal.aborted ? `not within ${limitMs / 1_000} s` : messageOfThrown(error)
     throw new InputError(`no answer from ${base.origin}: ${reason}`, { cause: error })
   }
 }
@@ -147,8 +148,4 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once('response', resolve).once('error', reject)
   })
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown error'
 }

@@ -1,4 +1,4 @@
-import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
+import { storageError, type BatchRows } from './batch-outcome.ts'
 import type { PoolUser } from './connection-pool.ts'
 import { lockMsOf, readMsOf, type OperationDeadline } from './operation-deadline.ts'
 import { NotCommitted, runPostgresBatch, type Batch, type BatchLimits } from './postgres-batch.ts'
@@ -6,6 +6,7 @@ import type { PostgresConnection } from './postgres-connection.ts'
 import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
 import type { RowWaits } from './row-waits.ts'
 import { isRead } from './sql.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** Number of connections that a batch is tried on before it has written: idle ones may have been cut unnoticed. */
 const MAX_CONNECTIONS = 3
@@ -58,7 +59,7 @@ export function createPostgresBatches({
         const again = error instanceof NotCommitted && connection < MAX_CONNECTIONS
         if (failure === 'unavailable' && again) continue
         const cause = causeOf(error)
-        throw storageError(messageOf(cause), failure === 'refused', cause)
+        throw storageError(messageOfThrown(cause), failure === 'refused', cause)
       }
     }
   }

@@ -1,4 +1,3 @@
-import { messageOf } from './batch-outcome.ts'
 import type { PoolUser } from './connection-pool.ts'
 import { createSharedRuns } from './shared-runs.ts'
 import {
@@ -19,6 +18,7 @@ import type { OnConnection } from './postgres-batches.ts'
 import { StorageUnavailable } from './database.ts'
 import type { RowWaits } from './row-waits.ts'
 import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 export interface PostgresLedger {
   /**
@@ -209,7 +209,7 @@ function isConnectionLost(error: unknown): boolean {
 
 function failureOf(error: unknown): LedgerEnd {
   const unavailable = classifyPostgresError(error) !== 'refused'
-  return { ok: false, unavailable, message: messageOf(causeOf(error)) }
+  return { ok: false, unavailable, message: messageOfThrown(causeOf(error)) }
 }
 
 function missing(): LedgerEnd {

@@ -1,8 +1,9 @@
-import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
+import { failedOutcome, rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, Statement } from './database.ts'
 import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 import type { SyncStore } from './sync-store.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 type Batch = readonly Statement[]
 
@@ -42,7 +43,7 @@ export async function runBatches(
     if (batches.every((batch) => batch.every(isRead))) return store.snapshot(run)
     return await store.transact(run)
   } catch (error) {
-    const message = messageOf(error)
+    const message = messageOfThrown(error)
     const refused = isSqliteRefusal(message)
     if (refused && batches.length > 1) return runApart(store, batches)
     const answer = { outcome: failedOutcome(message, refused), wrote: false }
