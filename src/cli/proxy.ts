@@ -26,6 +26,11 @@ interface ProxyOptions {
 
 const HOST = '127.0.0.1'
 
+const NETWORK_PROXY = `
+The router is reached through the proxy that HTTPS_PROXY and NO_PROXY name, if there is one. It sees the router's name and port,
+and how much is sent when, but no prompt, answer or API key: what is proven is the other end of the TLS connection inside.
+The user name and password of an http:// proxy go to it in the clear; give an https:// one where others are on the way.`
+
 const PORT_TAKEN = 'the port is in use: give another one with --port'
 
 const explainOther = endingExplainer({
@@ -58,6 +63,7 @@ export function proxySubcommand(): Subcommand {
     .option('--log-policy <file>', 'the public log of releases that must have bundle and manifest')
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
+    .addHelpText('after', NETWORK_PROXY)
     .action(async (options: ProxyOptions) => {
       await serve(options)
       process.exit(0)

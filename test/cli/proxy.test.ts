@@ -64,6 +64,11 @@ describe('proxy', () => {
       'error: --router: give the address of the router\n',
     ],
     [
+      'an address with a password',
+      { router: 'https://user:word@router.example', key: 'root' },
+      'error: --router: leave out user name and password, which no request takes along\n',
+    ],
+    [
       'a file without a key',
       { router: 'https://router.example', key: 'other' },
       "error: --root-key: give the release root's public JWK\n",

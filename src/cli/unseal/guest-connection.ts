@@ -4,7 +4,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { connect, type TLSSocket } from 'node:tls'
 import { InputError } from '../verify/input-error.ts'
-import type { Answer, RouterClient } from '../verify/router-client.ts'
+import { parseAddress, type Answer, type RouterClient } from '../verify/router-client.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 const CONNECT_MS = 30_000
@@ -31,13 +31,13 @@ export interface GuestConnection extends RouterClient {
 
 /**
  * Opens the connection with any certificate: the peer is identified by its evidence only.
- * @throws InputError when the address is not https or no connection is established
+ * @throws InputError when the address is not https or names a user, or no connection is established
  */
 export async function connectGuest(
   address: string,
   { getMs, postMs }: ExchangeLimits = LIMITS,
 ): Promise<GuestConnection> {
-  const base = parseAddress(address)
+  const base = parseBase(address)
   const socket = await openSocket(base)
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
   if (key === undefined) throw new InputError(`${base.origin} shows no certificate`)
@@ -74,8 +74,8 @@ class SingleConnection extends https.Agent {
   }
 }
 
-function parseAddress(address: string): URL {
-  const base = URL.canParse(address) ? new URL(address) : undefined
+function parseBase(address: string): URL {
+  const base = parseAddress(address)
   if (base?.protocol !== 'https:') throw new InputError(`${address} is no https address`)
   return base
 }

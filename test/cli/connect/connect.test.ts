@@ -172,6 +172,32 @@ describe('connect and disconnect', () => {
     },
   )
 
+  test.each([
+    ['localhost:8790', 'localhost:8790 is no address of the proxy, such as http://127.0.0.1:8790'],
+    ['8790', '8790 is no address of the proxy, such as http://127.0.0.1:8790'],
+    [
+      'http://192.0.2.7:8790',
+      'prompts would go to http://192.0.2.7:8790 in the clear: give the address of the proxy on this machine, or https',
+    ],
+    [
+      'http://user:word@127.0.0.1:8790',
+      'leave user name and password out of the address of the proxy, which asks for none',
+    ],
+    [
+      'http://127.0.0.1:8790/other',
+      'the address of the proxy has a path: give http://127.0.0.1:8790 alone',
+    ],
+  ])('connects no tool to %s', async (proxy, message) => {
+    for (const tool of ['env', 'claude']) {
+      const made = cmr('connect', tool, '--proxy', proxy, '--yes')
+      await expect(made).rejects.toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `error: ${message}\n`,
+      })
+    }
+  })
+
   test('gives opencode its models', async () => {
     await expect(cmr('connect', 'opencode', '--yes')).rejects.toMatchObject({
       stderr: 'error: opencode has to be told its models: give --model\n',
