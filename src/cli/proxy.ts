@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { Command, InvalidArgumentError } from 'commander'
 import { ClientError } from '../client/errors.ts'
@@ -10,7 +9,7 @@ import { ON_SIMULATED } from '../verify/headline.ts'
 import { endingExplainer, printError } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
-import { readJson } from './verify/read-input.ts'
+import { readJson, readText } from './verify/read-input.ts'
 
 interface ProxyOptions {
   readonly router: string
@@ -94,7 +93,7 @@ async function serve(options: ProxyOptions): Promise<void> {
   const proxy = createProxy({
     client,
     router: new URL(router.replace(/\/(v1\/?)?$/, '')),
-    apiKey: readApiKey(options.apiKeyFile),
+    apiKey: await readApiKey(options.apiKeyFile),
     now: () => Date.now(),
     onAnswered: (request) => console.log(lineOf(request)),
   })
@@ -137,13 +136,19 @@ function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?')
 }
 
-function readApiKey(file: string | undefined): string | undefined {
-  if (file === undefined) return process.env['CMR_API_KEY']
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    throw new InputError(`${file} cannot be read`, { cause })
-  }
+async function readApiKey(file: string | undefined): Promise<string | undefined> {
+  if (file !== undefined) return asApiKey(await readText(file), file)
+  const key = process.env['CMR_API_KEY']
+  return key === undefined ? undefined : asApiKey(key, 'CMR_API_KEY')
+}
+
+/** Of any other text no header can be made, so that every request would fail. */
+function asApiKey(text: string, source: string): string {
+  const key = text.trim()
+  if (/^[\x21-\x7e]+$/.test(key)) return key
+  throw new InputError(
+    `${source} holds no API key: it is one line of letters of ASCII, without spaces`,
+  )
 }
 
 function parsePort(text: string): number {
@@ -158,7 +163,10 @@ function withFlags(message: string): string {
   return flag === undefined ? message : `${flag}${rest}`
 }
 
-function reasonOf(error: unknown): string {
+/** What `fetch` says of a connection is that it failed; why is in the cause. */
+function reasonOf(thrown: unknown): string {
+  const cause = thrown instanceof TypeError ? thrown.cause : undefined
+  const error = cause instanceof Error && cause.message !== '' ? cause : thrown
   return error instanceof Error ? printable(error.message) : 'it cannot be proven'
 }
 

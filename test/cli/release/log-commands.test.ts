@@ -144,12 +144,45 @@ describe('a log of releases', () => {
     expect(await append(at('missing'))).toEqual({
       code: 1,
       out: '',
-      err: `error: ENOENT: no such file or directory, open '${at('missing')}'\n`,
+      err: `error: ${at('missing')} cannot be used: ENOENT\n`,
     })
     expect(await audit('http://127.0.0.1:1/log')).toEqual({
       code: 1,
       out: '',
       err: 'error: the log does not answer at http://127.0.0.1:1/log/checkpoint\n',
+    })
+  })
+
+  test.each([
+    ['{"a":', 'malformed PATH: not JSON'],
+    ['{}', 'PATH is no published trust bundle'],
+    [Buffer.from([0xff, 0xfe]), 'PATH cannot be used: not UTF-8'],
+  ])('takes no entry of %o', async (content, message) => {
+    writeFileSync(at('entry'), content)
+    const err = `error: ${message.replace('PATH', at('entry'))}\n`
+    expect(await append()).toEqual({ code: 1, out: '', err })
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test.each([
+    ['{"a":', 'malformed PATH: not JSON'],
+    ['an entry', 'malformed PATH: not JSON'],
+    ['{}', 'PATH is no published trust bundle'],
+  ])('gets no entry whose proof cannot be put into %s', async (content, message) => {
+    writeFileSync(at('trust.json'), content)
+    const words = ['append', at('entry'), '--dir', at('log'), '--key', at('log.key')]
+    const made = await log(...words, '--out', at('proof'), '--attach', at('trust.json'))
+    const err = `error: ${message.replace('PATH', at('trust.json'))}\n`
+    expect(made).toEqual({ code: 1, out: '', err })
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test('says of a folder that it is no key, and not that its mode is to be changed', async () => {
+    mkdirSync(at('folder'))
+    const words = ['--dir', at('log'), '--key', at('folder'), '--out', at('proof')]
+    expect(await log('append', at('entry'), ...words)).toMatchObject({
+      code: 1,
+      err: `error: ${at('folder')} cannot be used: EISDIR\n`,
     })
   })
 
