@@ -85,7 +85,9 @@ export async function runProgram(words: readonly string[]): Promise<void> {
   }
   throwForUsage(program)
   try {
-    await program.parseAsync([...words], { from: 'user' })
+    // Of what is no command commander would print the help of the whole program, as if that had been asked for.
+    const asked = words[0] === 'help' && subcommand === undefined ? words.slice(1) : words
+    await program.parseAsync([...asked], { from: 'user' })
   } catch (error) {
     process.exitCode = exitStatus(error, subcommand, words)
   }

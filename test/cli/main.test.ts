@@ -66,6 +66,10 @@ describe('the program', () => {
     ['http://127.0.0.1:1/v1', 'http://127.0.0.1:1/v1 has a path: give http://127.0.0.1:1 alone'],
     ['http://127.0.0.1:1', 'the router cannot be reached at http://127.0.0.1:1'],
     [
+      'http://user:word@127.0.0.1:1/v1',
+      'leave user name and password out of the address of the router, which takes the admin token alone',
+    ],
+    [
       'http://router.example',
       'the admin token is not sent to http://router.example in the clear: give an https address, or that of the proxy on this machine',
     ],
@@ -119,6 +123,64 @@ describe('the program', () => {
       await rm(directory, { recursive: true })
     },
   )
+
+  test('takes only a count or "none" for the limits of a key, for no other text means no limit', async () => {
+    const words = ['admin', 'keys', 'create', 'c', '--name', 'x', '--requests-per-minute']
+    for (const count of ['abc', '', '1.5', '-1']) {
+      const { code, err } = await run([...words, count])
+      expect({ code, err }).toEqual({
+        code: 2,
+        err: expect.stringContaining(`'${count}' is invalid. give a whole number, or none`),
+      })
+    }
+  })
+
+  test.each(['', 'two\nlines', 'schlüssel'])(
+    'sends no admin token %o, which no header can carry',
+    async (token) => {
+      const directory = await mkdtemp(join(tmpdir(), 'cmr-main-'))
+      const file = join(directory, 'token')
+      await writeFile(file, token)
+      const script = '"$@" < "$0"'
+      const words = [
+        'admin',
+        '--base-url',
+        'http://127.0.0.1:9',
+        '--token-file',
+        '-',
+        'customers',
+        'list',
+      ]
+      const asked = promisify(execFile)('/bin/sh', [
+        '-c',
+        script,
+        file,
+        process.execPath,
+        PROGRAM,
+        ...words,
+      ])
+      await expect(asked).rejects.toMatchObject({
+        code: 1,
+        stderr: 'error: the admin token is one line of letters of ASCII, without spaces\n',
+      })
+      await rm(directory, { recursive: true })
+    },
+  )
+
+  test('says which commit there is not', async () => {
+    expect(await run(['image', 'build', '--commit', 'nope'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: this checkout has no commit nope\n',
+    })
+  })
+
+  test('says that there is no help of what is no command', async () => {
+    expect(await run(['help', 'sevre'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("error: unknown command 'sevre'"),
+    })
+  })
 
   test('names the whole command in the help of a part of it', async () => {
     const { stdout } = await cmr('release', 'measure', '--help')

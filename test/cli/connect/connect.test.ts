@@ -49,6 +49,9 @@ function put(path: string, text: string | undefined): void {
   if (text !== undefined) writeFileSync(join(home, path), text)
 }
 
+/** Where the originals are kept, below the home. */
+const RECORDS = '.local/state/confidential-model-router/connected'
+
 const textOf = (path: string) => readFileSync(join(home, path), 'utf8')
 
 describe('connect and disconnect', () => {
@@ -196,6 +199,21 @@ describe('connect and disconnect', () => {
         stderr: `error: ${message}\n`,
       })
     }
+  })
+
+  test('names what is no file, and a record that cannot be read', async () => {
+    mkdirSync(join(home, '.codex/config.toml'), { recursive: true })
+    await expect(cmr('connect', 'codex', '--yes')).rejects.toMatchObject({
+      code: 1,
+      stderr: `error: ${join(home, '.codex/config.toml')} cannot be read: EISDIR: illegal operation on a directory, read\n`,
+    })
+    await cmr('connect', 'claude', '--yes')
+    const record = join(RECORDS, 'claude.json')
+    put(record, '{')
+    await expect(cmr('disconnect', 'claude')).rejects.toMatchObject({
+      code: 1,
+      stderr: `error: ${join(home, record)} is damaged, so that claude is not restored; look into it before removing it\n`,
+    })
   })
 
   test('gives opencode its models', async () => {
