@@ -134,10 +134,13 @@ async function watch(path: string): Promise<void> {
     },
   })
   const hosts = followHosts(path, file.hosts)
+  // Whoever reads the decisions must learn of each unsealing: a broker that cannot tell them ends.
+  const unheard = new Promise<never>((_resolve, reject) => process.stdout.once('error', reject))
+  unheard.catch(() => {})
   for (;;) {
     // Not awaited: a host that does not answer must not delay the next look at the others.
     void broker.lookAtAll(await hosts())
-    await delay(file.poll_seconds * 1_000)
+    await Promise.race([delay(file.poll_seconds * 1_000), unheard])
   }
 }
 
