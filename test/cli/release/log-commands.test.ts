@@ -153,6 +153,14 @@ describe('a log of releases', () => {
     })
   })
 
+  test('names what a log has in the place of its checkpoint', async () => {
+    await append()
+    writeFileSync(at('log/checkpoint'), Buffer.from([0xff, 0xfe]))
+    const refused = { code: 1, out: '', err: 'error: the checkpoint is not UTF-8\n' }
+    expect(await audit(at('log'))).toEqual(refused)
+    expect(await renew()).toEqual(refused)
+  })
+
   test.each([
     ['{"a":', 'malformed PATH: not JSON'],
     ['{}', 'PATH is no published trust bundle'],
