@@ -6,7 +6,8 @@ import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { isLoopbackHost } from '../protocol/loopback.ts'
-import { days, eur, whole } from './admin/arguments.ts'
+import { namesUser } from '../protocol/url-user.ts'
+import { days, eur, whole, wholeOrNone } from './admin/arguments.ts'
 import {
   addCustomerChanges,
   addErasure,
@@ -15,6 +16,7 @@ import {
 } from './admin/customer-changes.ts'
 import { addCustomerUsage } from './admin/customer-usage.ts'
 import { addOperatorCommands, withQuery } from './admin/operator-commands.ts'
+import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /**
@@ -50,6 +52,9 @@ function openApi(): { readonly api: AdminApi; readonly address: string } {
   const given = options.baseUrl ?? process.env['ROUTER_URL']
   const baseUrl = given === undefined ? undefined : originOf(given)
   const token = givenToken(options.tokenFile)
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+    throw new StartError('the admin token is one line of letters of ASCII, without spaces')
+  }
   if (baseUrl !== undefined && !isHere(baseUrl)) requirePrivate(baseUrl, token)
   if (baseUrl !== undefined && token !== undefined) {
     return { api: new AdminApi(baseUrl, token), address: baseUrl }
@@ -83,6 +88,11 @@ function originOf(text: string): string {
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new StartError(`${text} is no address of a router, such as http://127.0.0.1:8787`)
   }
+  if (namesUser(url)) {
+    throw new StartError(
+      'leave user name and password out of the address of the router, which takes the admin token alone',
+    )
+  }
   if (url.pathname !== '/') throw new StartError(`${text} has a path: give ${url.origin} alone`)
   return url.origin
 }
@@ -110,7 +120,10 @@ const KEY_LIMITS: Readonly<Record<string, readonly [flag: string, what: string]>
 }
 
 function withKeyLimits(command: Command): Command {
-  for (const [flag, what] of Object.values(KEY_LIMITS)) command.option(flag, what)
+  for (const [name, [flag, what]] of Object.entries(KEY_LIMITS)) {
+    const option = new Option(flag, what)
+    command.addOption(COUNTS.has(name) ? option.argParser(wholeOrNone) : option)
+  }
   return command
     .option('--models <selectors>', 'with commas between them')
     .addOption(
@@ -134,9 +147,8 @@ const optionOf = (flag: string) => new Option(flag).attributeName()
 function keyLimits(given: Readonly<Record<string, unknown>>): Body {
   const limits: Body = {}
   for (const [name, [flag]] of Object.entries(KEY_LIMITS)) {
-    const text = given[optionOf(flag)]
-    if (text === 'none') limits[name] = null
-    else if (text !== undefined) limits[name] = COUNTS.has(name) ? Number(text) : text
+    const value = given[optionOf(flag)]
+    if (value !== undefined) limits[name] = value === 'none' ? null : value
   }
   const { models, limitReset } = given
   return {
@@ -225,9 +237,11 @@ export function adminSubcommand(): Subcommand {
   return { command: program, explain }
 }
 
-function explain(error: unknown): number {
-  if (error instanceof AdminCallFailed) console.error(JSON.stringify(error.body, null, 2))
-  else console.error(`error: ${error instanceof Error ? error.message : String(error)}`)
+const explainOther = explainer({ told: [StartError] })
+
+function explain(error: unknown, words: readonly string[]): number {
+  if (!(error instanceof AdminCallFailed)) return explainOther(error, words)
+  console.error(JSON.stringify(error.body, null, 2))
   return 1
 }
 

@@ -3,9 +3,12 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Argument, Command } from 'commander'
 import { defaultStatePath } from '../client/node/bundle-state.ts'
+import { staysPrivate } from '../protocol/loopback.ts'
+import { namesUser } from '../protocol/url-user.ts'
 import { ConnectError } from './connect/connect-error.ts'
 import { SettingsFile } from './connect/settings-file.ts'
 import { environmentLines, TOOLS } from './connect/tools.ts'
+import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
 interface ConnectOptions {
@@ -14,12 +17,18 @@ interface ConnectOptions {
   readonly yes?: boolean
 }
 
+const explain = explainer({ told: [ConnectError] })
+
 /** `connect <tool>`: configures a tool to use the loopback proxy; shows the change before making it. */
 export function connectSubcommand(): Subcommand {
   const command = new Command('connect')
     .description('Has a tool use the loopback proxy: edits its settings, after showing the change.')
     .addArgument(new Argument('<tool>').choices([...Object.keys(TOOLS), 'env']))
-    .option('--proxy <url>', 'where the proxy listens', 'http://127.0.0.1:8790')
+    .option(
+      '--proxy <url>',
+      'where the proxy listens, on this machine or https',
+      'http://127.0.0.1:8790',
+    )
     .option('--model <name>', 'the model to use; repeatable where a tool keeps a list', collect, [])
     .option('--yes', 'make the change without asking')
     .addHelpText('after', '\nenv prints lines for a shell: eval "$(cmr connect env)"')
@@ -42,8 +51,7 @@ export function disconnectSubcommand(): Subcommand {
 }
 
 async function connect(tool: string, { model: models, proxy, yes }: ConnectOptions): Promise<void> {
-  if (!URL.canParse(proxy)) throw new ConnectError(`${proxy} is no address`)
-  const connection = { proxy: proxy.replace(/\/(v1\/?)?$/, ''), models }
+  const connection = { proxy: proxyOrigin(proxy), models }
   if (tool === 'env') {
     console.log(environmentLines(connection).join('\n'))
     return
@@ -56,6 +64,32 @@ async function connect(tool: string, { model: models, proxy, yes }: ConnectOptio
   if (yes !== true && !(await confirmed())) throw new ConnectError('nothing was changed')
   file.change(after)
   console.log(`${tool} is connected; "disconnect ${tool}" undoes it`)
+}
+
+/**
+ * The proxy listens on loopback. What a tool sends to another address arrives there as the tool wrote it: over plain HTTP
+ * whoever is on the way could read prompts and answers, and change them.
+ */
+function proxyOrigin(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new ConnectError(`${text} is no address of the proxy, such as http://127.0.0.1:8790`)
+  }
+  const { origin, pathname } = url
+  if (namesUser(url)) {
+    throw new ConnectError(
+      'leave user name and password out of the address of the proxy, which asks for none',
+    )
+  }
+  if (!staysPrivate(url)) {
+    throw new ConnectError(
+      `prompts would go to ${origin} in the clear: give the address of the proxy on this machine, or https`,
+    )
+  }
+  if (!/^\/(v1\/?)?$/.test(pathname)) {
+    throw new ConnectError(`the address of the proxy has a path: give ${origin} alone`)
+  }
+  return origin
 }
 
 function fileOf(tool: string): SettingsFile {
@@ -85,9 +119,4 @@ async function confirmed(): Promise<boolean> {
 
 function collect(name: string, before: readonly string[]): string[] {
   return [...before, name]
-}
-
-function explain(error: unknown): number {
-  console.error(error instanceof ConnectError ? `error: ${error.message}` : error)
-  return 1
 }

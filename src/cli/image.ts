@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { buildImage, readImage, type BuildPlan } from './image/build-image.ts'
 import { resolveCommit } from './image/app-tree.ts'
+import { explainer } from './failure.ts'
 import { commandLine } from './image/command-line.ts'
 import { ImageError } from './image/image-error.ts'
 import { pinPackages } from './image/pin.ts'
@@ -75,10 +76,5 @@ function collect(line: string, before: readonly string[] = []): string[] {
 }
 
 export function imageSubcommand(): Subcommand {
-  return { command: program, explain }
-}
-
-function explain(error: unknown): number {
-  console.error(error instanceof ImageError ? error.message : error)
-  return 1
+  return { command: program, explain: explainer({ told: [ImageError] }) }
 }

@@ -8,7 +8,8 @@ import process from 'node:process'
 // Node would open its debugger, through which every program of the machine could read keys and prompts.
 process.on('SIGUSR1', () => {})
 const { runProgram } = await import('./program.ts').catch(refuseWithoutPackages)
-await runProgram(process.argv.slice(2))
+const { Output } = await import('./output.ts')
+await runProgram(process.argv.slice(2), new Output(process.stdout, process.stderr))
 
 /** Everything but this file needs packages, so a checkout in which none is installed gets no further. */
 function refuseWithoutPackages(error: unknown): never {

@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander'
 import { z } from 'zod'
 import { PROJECT_DIR } from '../host/stack/settings.ts'
 import { HeldSignals } from './held-signals.ts'
+import type { Output } from './output.ts'
 import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
 
 interface Entry {
@@ -64,9 +65,13 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
 
 /**
  * Runs `confidential-model-router` with the words that follow its name, and sets `process.exitCode`.
+ * @param output a command whose output is lost has failed
  * @throws Error when a command fails in a way that it does not explain
  */
-export async function runProgram(words: readonly string[]): Promise<void> {
+export async function runProgram(
+  words: readonly string[],
+  output?: Pick<Output, 'fault'>,
+): Promise<void> {
   const requested = (words[0] === 'help' ? words[1] : words[0]) ?? ''
   const subcommand = Object.hasOwn(COMMANDS, requested)
     ? await COMMANDS[requested]?.load()
@@ -85,7 +90,11 @@ export async function runProgram(words: readonly string[]): Promise<void> {
   }
   throwForUsage(program)
   try {
-    await program.parseAsync([...words], { from: 'user' })
+    // Of what is no command commander would print the help of the whole program, as if that had been asked for.
+    const asked = words[0] === 'help' && subcommand === undefined ? words.slice(1) : words
+    await program.parseAsync([...asked], { from: 'user' })
+    const lost = await output?.fault()
+    if (lost !== undefined) throw lost
   } catch (error) {
     process.exitCode = exitStatus(error, subcommand, words)
   }

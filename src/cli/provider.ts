@@ -6,9 +6,10 @@ import { checkConfig } from '../protocol/config-rules.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { checkOnce, type CheckedProvider } from './check-provider.ts'
-import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
+import { explainer } from './failure.ts'
+import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
-import { printProblem, report } from './verify/print.ts'
+import { JUDGING, report } from './verify/print.ts'
 
 interface CheckOptions {
   readonly config: string
@@ -33,6 +34,7 @@ export function providerSubcommand(): Subcommand {
     )
     .option('--json', 'print JSON')
     .action(check)
+  const explain = explainer({ told: [InputError, MalformedEvidence], ...JUDGING })
   return { command, explain }
 }
 
@@ -65,11 +67,4 @@ async function readConfig(file: string): Promise<Uint8Array> {
   } catch (cause) {
     throw new InputError(`${file} cannot be read`, { cause })
   }
-}
-
-function explain(error: unknown, words: readonly string[]): number {
-  const known = [InputError, MalformedEvidence].some((kind) => error instanceof kind)
-  if (!known || !(error instanceof Error)) throw error
-  printProblem(error.message, words.includes('--json'))
-  return EXIT_UNUSABLE
 }

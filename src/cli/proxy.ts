@@ -1,14 +1,15 @@
-import { readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { Command, InvalidArgumentError } from 'commander'
 import { ClientError } from '../client/errors.ts'
 import { createClient, type Proof } from '../client/index.ts'
 import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
 import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { ON_SIMULATED } from '../verify/headline.ts'
+import { endingExplainer, printError } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
-import { readJson } from './verify/read-input.ts'
+import { readJson, readText } from './verify/read-input.ts'
 
 interface ProxyOptions {
   readonly router: string
@@ -23,6 +24,18 @@ interface ProxyOptions {
 }
 
 const HOST = '127.0.0.1'
+
+const NETWORK_PROXY = `
+The router is reached through the proxy that HTTPS_PROXY and NO_PROXY name, if there is one. It sees the router's name and port,
+and how much is sent when, but no prompt, answer or API key: what is proven is the other end of the TLS connection inside.
+The user name and password of an http:// proxy go to it in the clear; give an https:// one where others are on the way.`
+
+const PORT_TAKEN = 'the port is in use: give another one with --port'
+
+const explainOther = endingExplainer({
+  told: [ClientError, InputError, MalformedEvidence],
+  print: (message) => printError(withFlags(message)),
+})
 
 /** The client library's options, as this command names them. */
 const FLAGS: Readonly<Record<string, string>> = {
@@ -49,6 +62,7 @@ export function proxySubcommand(): Subcommand {
     .option('--log-policy <file>', 'the public log of releases that must have bundle and manifest')
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
+    .addHelpText('after', NETWORK_PROXY)
     .action(async (options: ProxyOptions) => {
       await serve(options)
       process.exit(0)
@@ -79,7 +93,7 @@ async function serve(options: ProxyOptions): Promise<void> {
   const proxy = createProxy({
     client,
     router: new URL(router.replace(/\/(v1\/?)?$/, '')),
-    apiKey: readApiKey(options.apiKeyFile),
+    apiKey: await readApiKey(options.apiKeyFile),
     now: () => Date.now(),
     onAnswered: (request) => console.log(lineOf(request)),
   })
@@ -122,13 +136,19 @@ function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?')
 }
 
-function readApiKey(file: string | undefined): string | undefined {
-  if (file === undefined) return process.env['CMR_API_KEY']
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    throw new InputError(`${file} cannot be read`, { cause })
-  }
+async function readApiKey(file: string | undefined): Promise<string | undefined> {
+  if (file !== undefined) return asApiKey(await readText(file), file)
+  const key = process.env['CMR_API_KEY']
+  return key === undefined ? undefined : asApiKey(key, 'CMR_API_KEY')
+}
+
+/** Of any other text no header can be made, so that every request would fail. */
+function asApiKey(text: string, source: string): string {
+  const key = text.trim()
+  if (/^[\x21-\x7e]+$/.test(key)) return key
+  throw new InputError(
+    `${source} holds no API key: it is one line of letters of ASCII, without spaces`,
+  )
 }
 
 function parsePort(text: string): number {
@@ -143,14 +163,14 @@ function withFlags(message: string): string {
   return flag === undefined ? message : `${flag}${rest}`
 }
 
-function reasonOf(error: unknown): string {
+/** What `fetch` says of a connection is that it failed; why is in the cause. */
+function reasonOf(thrown: unknown): string {
+  const cause = thrown instanceof TypeError ? thrown.cause : undefined
+  const error = cause instanceof Error && cause.message !== '' ? cause : thrown
   return error instanceof Error ? printable(error.message) : 'it cannot be proven'
 }
 
-function explain(error: unknown): never {
-  const known = error instanceof ClientError || error instanceof InputError
+function explain(error: unknown, words: readonly string[]): number {
   const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-  if (taken) console.error('error: the port is in use: give another one with --port')
-  else console.error(known ? `error: ${withFlags(error.message)}` : error)
-  process.exit(1)
+  return explainOther(taken ? new InputError(PORT_TAKEN, { cause: error }) : error, words)
 }

@@ -23,6 +23,7 @@ import { ReleaseError } from './release/release-error.ts'
 import { addPageCommand } from './release/page-command.ts'
 import { addRotateCommands } from './release/rotate-commands.ts'
 import { TransparencyError } from '../verify/transparency/transparency-error.ts'
+import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 import { measurement, print, wholeNumber } from './release/terminal.ts'
 
@@ -188,20 +189,6 @@ addLogCommands(program)
 addPageCommand(program)
 
 export function releaseSubcommand(): Subcommand {
-  return { command: program, explain }
-}
-
-function explain(error: unknown): number {
-  const known =
-    error instanceof ReleaseError ||
-    error instanceof MalformedEvidence ||
-    error instanceof TransparencyError ||
-    isSystemError(error)
-  console.error(known ? error.message : 'the release tool failed')
-  return 1
-}
-
-/** Of a call of the system, such as a file that is not there; its message names call and path. */
-function isSystemError(error: unknown): error is Error {
-  return error instanceof Error && 'syscall' in error
+  const told = [ReleaseError, MalformedEvidence, TransparencyError]
+  return { command: program, explain: explainer({ told }) }
 }

@@ -15,8 +15,10 @@ import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../host/stack/ledger-dir.ts'
 import { isInUse, openStateDir } from '../host/stack/state-dir.ts'
+import { endingExplainer } from './failure.ts'
 import type { HeldSignals } from './held-signals.ts'
 import type { Subcommand } from './subcommand.ts'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 
 /**
  * `serve`: a router in production mode, in the foreground. SIGTERM and SIGINT drain it and end it with status 0, SIGHUP
@@ -83,7 +85,7 @@ async function serve(options: ServeOptions, signals: Pick<HeldSignals, 'take'>):
   signals.take('SIGHUP', () => {
     const reloaded = server.reload((given) => planReload(options, environment, given))
     reloaded.catch((error: unknown) => {
-      log(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
+      log(`  reload refused, the last good configuration stays: ${messageOfThrown(error)}`)
     })
   })
   signals.take('SIGUSR2', () => server.renewTls())
@@ -123,14 +125,12 @@ function textOf(file: string): string | undefined {
   return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, 'utf8')
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
+const explainInWords = endingExplainer({ told: [StartError] })
 
-function explain(error: unknown): never {
-  if (process.env['JSON_CONSOLE'] !== undefined) printEvent('start_refused', ownWords(error))
-  else console.error(error instanceof StartError ? `error: ${error.message}` : error)
-  process.exit(1)
+function explain(error: unknown, words: readonly string[]): number {
+  if (process.env['JSON_CONSOLE'] === undefined) return explainInWords(error, words)
+  printEvent('start_refused', ownWords(error))
+  return process.exit(1)
 }
 
 /** Without the indented lines, which are quoted from the log of a part. */

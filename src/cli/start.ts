@@ -7,7 +7,10 @@ import { readSettings } from '../host/stack/settings.ts'
 import { Stack } from '../host/stack/stack.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { openStateDir } from '../host/stack/state-dir.ts'
+import { endingExplainer, explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
+
+const FAILING = { told: [StartError] }
 
 /**
  * `start`: the whole router on this machine, in the foreground. SIGINT, SIGTERM and SIGHUP end it with status 0;
@@ -22,7 +25,7 @@ export function startSubcommand(): Subcommand {
       await start()
       process.exit(0)
     })
-  return { command, explain }
+  return { command, explain: endingExplainer(FAILING) }
 }
 
 async function start(): Promise<void> {
@@ -52,15 +55,6 @@ function reload(stack: Stack, path: string): void {
   try {
     stack.reload(readRouterConfig(path))
   } catch (error) {
-    console.error(oneLine(error))
+    explainer(FAILING)(error, [])
   }
-}
-
-function oneLine(error: unknown): string {
-  return error instanceof StartError ? `error: ${error.message}` : String(error)
-}
-
-function explain(error: unknown): never {
-  console.error(error instanceof StartError ? oneLine(error) : error)
-  process.exit(1)
 }

@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command } from 'commander'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 import { readPrivateKey } from './release/files.ts'
 import { ReleaseError } from './release/release-error.ts'
 import { ON_SIMULATED } from '../verify/headline.ts'
-import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
+import { explainer } from './failure.ts'
+import type { Subcommand } from './subcommand.ts'
 import { Broker } from './unseal/broker.ts'
 import { readHostsFile, type Host } from './unseal/hosts-file.ts'
 import { digestOfConfiguration, readSecretsFile } from './unseal/inputs.ts'
@@ -13,7 +15,7 @@ import { unsealGuest, type UnsealOutcome } from './unseal/unseal-guest.ts'
 import { defaultStatePath } from '../client/node/bundle-state.ts'
 import { InputError } from './verify/input-error.ts'
 import { readBundle } from './verify/read-input.ts'
-import { printProblem, report, type Outcome } from './verify/print.ts'
+import { JUDGING, printProblem, report, type Outcome } from './verify/print.ts'
 import { readRoot } from './verify/release-trust.ts'
 
 interface UnsealOptions {
@@ -59,6 +61,7 @@ export function unsealSubcommand(): Subcommand {
         report(await unsealOnce(address, options), options.json === true)
       else await watch(options.watch)
     })
+  const explain = explainer({ told: [InputError, MalformedEvidence, ReleaseError], ...JUDGING })
   return { command, explain }
 }
 
@@ -131,10 +134,13 @@ async function watch(path: string): Promise<void> {
     },
   })
   const hosts = followHosts(path, file.hosts)
+  // Whoever reads the decisions must learn of each unsealing: a broker that cannot tell them ends.
+  const unheard = new Promise<never>((_resolve, reject) => process.stdout.once('error', reject))
+  unheard.catch(() => {})
   for (;;) {
     // Not awaited: a host that does not answer must not delay the next look at the others.
     void broker.lookAtAll(await hosts())
-    await delay(file.poll_seconds * 1_000)
+    await Promise.race([delay(file.poll_seconds * 1_000), unheard])
   }
 }
 
@@ -149,17 +155,10 @@ function followHosts(path: string, first: readonly Host[]): () => Promise<readon
       hosts = (await readHostsFile(path)).hosts
       reported = ''
     } catch (error) {
-      const message = error instanceof Error ? error.message : 'unknown error'
+      const message = messageOfThrown(error)
       if (message !== reported) printProblem(message, false)
       reported = message
     }
     return hosts
   }
-}
-
-function explain(error: unknown, words: readonly string[]): number {
-  const known = [InputError, MalformedEvidence, ReleaseError].some((kind) => error instanceof kind)
-  if (!known || !(error instanceof Error)) throw error
-  printProblem(error.message, words.includes('--json'))
-  return EXIT_UNUSABLE
 }

@@ -3,10 +3,11 @@ import { attestationCommand } from './verify/attestation-command.ts'
 import { bundleCommand } from './verify/bundle-command.ts'
 import { InputError } from './verify/input-error.ts'
 import { receiptCommand } from './verify/receipt-command.ts'
-import { printProblem } from './verify/print.ts'
+import { JUDGING } from './verify/print.ts'
 import { snpCommand } from './verify/snp-command.ts'
 import { ClientError } from '../client/errors.ts'
-import { EXIT_UNUSABLE, type Subcommand } from './subcommand.ts'
+import { explainer } from './failure.ts'
+import type { Subcommand } from './subcommand.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
 /**
@@ -20,12 +21,6 @@ export function verifySubcommand(): Subcommand {
   for (const one of [attestationCommand(), receiptCommand(), snpCommand(), bundleCommand()]) {
     command.addCommand(one.copyInheritedSettings(command))
   }
+  const explain = explainer({ told: [InputError, MalformedEvidence, ClientError], ...JUDGING })
   return { command, explain }
-}
-
-function explain(error: unknown, words: readonly string[]): number {
-  const known = [InputError, MalformedEvidence, ClientError].some((kind) => error instanceof kind)
-  if (!known || !(error instanceof Error)) throw error
-  printProblem(error.message, words.includes('--json'))
-  return EXIT_UNUSABLE
 }

@@ -1,4 +1,5 @@
 import { es256JwkSchema, type Es256Jwk } from '../protocol/jwk.ts'
+import { namesUser } from '../protocol/url-user.ts'
 import type { AcceptedBundle } from '../verify/trust-bundle.ts'
 import type { Anchor } from '../verify/snp/anchors.ts'
 import type { JudgeProviderHop } from '../verify/receipt-provider.ts'
@@ -91,6 +92,12 @@ export function readOptions(options: ClientOptions, deps: ClientDeps): Settings 
   const base = URL.canParse(options.baseURL) ? new URL(options.baseURL) : undefined
   if (base?.protocol !== 'https:' && base?.protocol !== 'http:') {
     throw new ClientError('invalid_options', 'baseURL: give the address of the router')
+  }
+  if (namesUser(base)) {
+    throw new ClientError(
+      'invalid_options',
+      'baseURL: leave out user name and password, which no request takes along',
+    )
   }
   base.pathname = base.pathname.replace(/\/(v1\/?)?$/, '')
   const root = es256JwkSchema.safeParse(options.rootKey)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { toDaemonSchema, type FromDaemon, type ToDaemon } from '../protocol/boot.ts'
 import { traceError } from '../protocol/error-trace.ts'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 import { startDaemon, type Daemon } from './daemon.ts'
 import { makeTlsIdentity } from './keys/tls-identity.ts'
 import { jsonLog } from './log.ts'
@@ -59,7 +60,7 @@ function main(): void {
       try {
         if (daemon) notify({ type: 'tls_renewed', tls: await daemon.renewTls(given) })
       } catch (error) {
-        notify({ type: 'tls_refused', reason: reasonOf(error) })
+        notify({ type: 'tls_refused', reason: messageOfThrown(error) })
       }
     },
   }
@@ -85,7 +86,8 @@ function main(): void {
 function receive(received: unknown, act: Actions): void {
   const message = toDaemonSchema.safeParse(received)
   if (!message.success) refuse('the supervisor sent a message of an unknown form')
-  else act[message.data.type](message.data).catch((error: unknown) => refuse(reasonOf(error)))
+  else
+    act[message.data.type](message.data).catch((error: unknown) => refuse(messageOfThrown(error)))
 }
 
 function notify(message: FromDaemon): void {
@@ -100,10 +102,6 @@ function refuse(reason: string): void {
 
 function leave(): void {
   process.exit(1)
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown error'
 }
 
 main()

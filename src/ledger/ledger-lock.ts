@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 
 /**
  * Makes this process the only writer of a ledger until it ends. The lock is SQLite's own on a file beside it, because
@@ -19,7 +20,7 @@ export function lockLedger(path: string): () => void {
 
 /** Whoever is told of another process looks for one, and not for what is wrong with the file. */
 function refusalOf(path: string, cause: unknown): string {
-  const reason = cause instanceof Error ? cause.message : 'unknown error'
+  const reason = messageOfThrown(cause)
   return reason.includes('locked')
     ? `another process writes the ledger ${path}`
     : `cannot lock ${path}.lock: ${reason}`

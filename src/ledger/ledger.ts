@@ -3,6 +3,7 @@ import { lockLedger } from './ledger-lock.ts'
 import { batchesIn, callsIn, packBody } from './packed-body.ts'
 import { startReader, type LedgerAnswer, type Reader } from './reader.ts'
 import { Writer } from './writer.ts'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 
 /** The database of all workers of this host. Bodies and answers are those of the link's calls. */
 export interface Ledger {
@@ -63,7 +64,7 @@ async function opened(path: string, now: () => number): Promise<Writer> {
   try {
     return await Writer.open(path, now)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : 'unknown error'
+    const reason = messageOfThrown(error)
     throw new Error(`cannot open ${path}: ${reason}`, { cause: error })
   }
 }

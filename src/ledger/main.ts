@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { LEDGER_FILE, ledgerBootSchema, type FromLedger } from '../protocol/ledger-link.ts'
 import { traceError } from '../protocol/error-trace.ts'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 import { jsonLog } from '../enclave/log.ts'
 import { openLedger } from './ledger.ts'
 import { serveLedger } from './ledger-link.ts'
@@ -15,7 +16,7 @@ function main(): void {
   process.once('message', (received) => {
     boot(received).then(
       (port) => send({ type: 'ready', port }),
-      (error: unknown) => refuse(error instanceof Error ? error.message : 'unknown error'),
+      (error: unknown) => refuse(messageOfThrown(error)),
     )
   })
   // Node would print the message, which may quote a value of a row.

@@ -1,11 +1,11 @@
 import { setPriority } from 'node:os'
 import { platform } from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
-import { messageOf } from '../worker/storage/batch-outcome.ts'
 import { runBatches } from '../worker/storage/sqlite-batches.ts'
 import { batchesIn, packBody } from './packed-body.ts'
 import { openForReading, type SqliteFile } from './sqlite-file.ts'
 import { threadPlanSchema, type FromThread, type ThreadCall } from './thread-messages.ts'
+import { messageOfThrown } from '../protocol/thrown-message.ts'
 
 /** A thread that reads the ledger on a connection of its own, so that no write ever waits for a read. */
 
@@ -41,5 +41,5 @@ function send(message: FromThread, transferred: readonly ArrayBuffer[] = []): vo
 try {
   serve(openForReading(threadPlanSchema.parse(workerData).path))
 } catch (error) {
-  send({ type: 'failed', reason: messageOf(error) })
+  send({ type: 'failed', reason: messageOfThrown(error) })
 }

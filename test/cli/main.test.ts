@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { run } from '../support/run-program.ts'
 
 const packageSchema = z.object({ version: z.string() })
 
@@ -65,6 +66,10 @@ describe('the program', () => {
     ['http://127.0.0.1:1/v1', 'http://127.0.0.1:1/v1 has a path: give http://127.0.0.1:1 alone'],
     ['http://127.0.0.1:1', 'the router cannot be reached at http://127.0.0.1:1'],
     [
+      'http://user:word@127.0.0.1:1/v1',
+      'leave user name and password out of the address of the router, which takes the admin token alone',
+    ],
+    [
       'http://router.example',
       'the admin token is not sent to http://router.example in the clear: give an https address, or that of the proxy on this machine',
     ],
@@ -97,6 +102,84 @@ describe('the program', () => {
         'error: give the admin token of https://router.invalid, by --token-file, ADMIN_TOKEN or ADMIN_TOKEN_FILE\n',
     })
     await rm(directory, { recursive: true })
+  })
+
+  test.each([
+    ['release sign-manifest --key no --version 1 --binary no --image no --verifier no --out no', 1],
+    ['release log check no --proof no --policy no', 1],
+    ['image cmdline --config no', 1],
+    ['disconnect claude', 1],
+    ['admin customers list', 1],
+    ['verify bundle no --root-key no', 2],
+    ['provider check one --config no', 2],
+    ['unseal --watch no', 2],
+  ])(
+    'begins its reason with "error: " where %s fails, and prints it on standard error',
+    async (words, code) => {
+      const directory = await mkdtemp(join(tmpdir(), 'cmr-main-'))
+      const env = { ...process.env, HOME: directory, STATE_DIR: directory }
+      const failed = await run(words.split(' '), { env, cwd: directory })
+      expect(failed).toEqual({ code, out: '', err: expect.stringMatching(/^error: [^\n]+\n$/) })
+      await rm(directory, { recursive: true })
+    },
+  )
+
+  test('takes only a count or "none" for the limits of a key, for no other text means no limit', async () => {
+    const words = ['admin', 'keys', 'create', 'c', '--name', 'x', '--requests-per-minute']
+    for (const count of ['abc', '', '1.5', '-1']) {
+      const { code, err } = await run([...words, count])
+      expect({ code, err }).toEqual({
+        code: 2,
+        err: expect.stringContaining(`'${count}' is invalid. give a whole number, or none`),
+      })
+    }
+  })
+
+  test.each(['', 'two\nlines', 'schlüssel'])(
+    'sends no admin token %o, which no header can carry',
+    async (token) => {
+      const directory = await mkdtemp(join(tmpdir(), 'cmr-main-'))
+      const file = join(directory, 'token')
+      await writeFile(file, token)
+      const script = '"$@" < "$0"'
+      const words = [
+        'admin',
+        '--base-url',
+        'http://127.0.0.1:9',
+        '--token-file',
+        '-',
+        'customers',
+        'list',
+      ]
+      const asked = promisify(execFile)('/bin/sh', [
+        '-c',
+        script,
+        file,
+        process.execPath,
+        PROGRAM,
+        ...words,
+      ])
+      await expect(asked).rejects.toMatchObject({
+        code: 1,
+        stderr: 'error: the admin token is one line of letters of ASCII, without spaces\n',
+      })
+      await rm(directory, { recursive: true })
+    },
+  )
+
+  test('says which commit there is not', async () => {
+    expect(await run(['image', 'build', '--commit', 'nope'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: this checkout has no commit nope\n',
+    })
+  })
+
+  test('says that there is no help of what is no command', async () => {
+    expect(await run(['help', 'sevre'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("error: unknown command 'sevre'"),
+    })
   })
 
   test('names the whole command in the help of a part of it', async () => {

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toBase64Url, utf8 } from '../../src/protocol/bytes.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { freePort } from '../support/free-port.ts'
 import { startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
 import { startProxyProcess } from '../support/proxy-process.ts'
 import { makeWorld, type World } from '../support/synthetic-world.ts'
@@ -52,6 +53,27 @@ describe('proxy', () => {
     expect(proxy.output()).not.toContain('Debugger')
   })
 
+  test.each(['', 'a\nb\n', 'schlüssel'])('refuses the API key %o at its start', async (key) => {
+    writeFileSync(join(directory, 'root.json'), JSON.stringify(world.root.jwk))
+    const file = join(directory, 'key')
+    writeFileSync(file, key)
+    const flags = ['--router', host.baseURL, '--root-key', join(directory, 'root.json')]
+    const program = join(PROJECT_DIR, 'src/cli/main.ts')
+    const words = [program, 'proxy', ...flags, '--port', '0', '--api-key-file', file]
+    const started = promisify(execFile)(process.execPath, words)
+    const stderr = `error: ${file} holds no API key: it is one line of letters of ASCII, without spaces\n`
+    await expect(started).rejects.toMatchObject({ code: 1, stdout: '', stderr })
+  })
+
+  test('says why a router cannot be reached', async () => {
+    const root = join(directory, 'root.json')
+    writeFileSync(root, JSON.stringify(world.root.jwk))
+    const router = `127.0.0.1:${await freePort()}`
+    const proxy = await startProxyProcess('--router', `https://${router}`, '--root-key', root)
+    expect(await proxy.stop()).toBe(0)
+    expect(proxy.output()).toContain(`  router   connect ECONNREFUSED ${router}; every`)
+  })
+
   test.each([
     [
       'an address without TLS',
@@ -62,6 +84,11 @@ describe('proxy', () => {
       'what is no address',
       { router: 'router.example', key: 'root' },
       'error: --router: give the address of the router\n',
+    ],
+    [
+      'an address with a password',
+      { router: 'https://user:word@router.example', key: 'root' },
+      'error: --router: leave out user name and password, which no request takes along\n',
     ],
     [
       'a file without a key',

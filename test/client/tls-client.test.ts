@@ -235,6 +235,22 @@ describe('a pinned fetch', () => {
     })
   })
 
+  test.each(['socks5://user:word@127.0.0.1:1', 'http://user:word@127.0.0.1:port'])(
+    'asks nothing through %s, and does not quote its password',
+    async (address) => {
+      const host = await router()
+      vi.stubEnv('HTTPS_PROXY', address)
+      vi.stubEnv('NO_PROXY', '')
+      const { client } = clientFor(host)
+      await expect(ask(client, host)).rejects.toMatchObject({
+        code: 'invalid_options',
+        message:
+          'the proxy of the environment (HTTPS_PROXY or ALL_PROXY) has no http or https address',
+      })
+      expect(host.connections()).toBe(0)
+    },
+  )
+
   test('takes whatever fetch takes: a Request, a form, an aborted signal', async () => {
     const host = await router()
     const { client } = clientFor(host)
@@ -270,6 +286,10 @@ describe('a pinned fetch', () => {
   test.each([
     [{ baseURL: 'ftp://x' }, 'baseURL: give the address of the router'],
     [{ baseURL: 'http://127.0.0.1:1' }, 'baseURL: without TLS there is no key to compare'],
+    [
+      { baseURL: 'https://user:word@router.test' },
+      'baseURL: leave out user name and password, which no request takes along',
+    ],
     [{ policy: { logPolicy: {} } }, 'policy.logPolicy: the log policy: log: '],
     [{ rootKey: { kty: 'EC' } }, "rootKey: give the release root's public JWK"],
   ])('refuses %o', (wrong, message) => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Writer } from '../../src/ledger/writer.ts'
 import { admit } from '../../src/worker/settle/admit.ts'
 import { commitSettlement, entryOf, releaseReservation } from '../../src/worker/settle/ledger.ts'
-import { messageOf, rowsOf } from '../../src/worker/storage/batch-outcome.ts'
+import { messageOfThrown, rowsOf } from '../../src/worker/storage/batch-outcome.ts'
 import type { Database } from '../../src/worker/storage/database.ts'
 import { ledgerBehind, type LedgerCall } from '../../src/worker/storage/ledger-calls.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
@@ -93,7 +93,10 @@ test('a settlement that came in time is made, and one whose answer nobody awaits
 /** Why a request was not admitted, or not settled; empty: it was. By then the ledger may have noticed before the admission. */
 async function refusalOf(path: string, db: Database, id: string): Promise<string> {
   const key = { customerId: 'acme', keyPrefix: 'cmr_acme_k1', keyHash: 'hash of cmr_acme_k1' }
-  const refused = await admit(db, askOf(key, id, { nano: 10n })).then(() => undefined, messageOf)
+  const refused = await admit(db, askOf(key, id, { nano: 10n })).then(
+    () => undefined,
+    messageOfThrown,
+  )
   if (refused !== undefined) return refused
   const entry = entryOf(settlementOf(key, id, { nano: 7n }))
   const outcome = await settledBy(path, { kind: 'settle', entry })

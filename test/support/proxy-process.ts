@@ -27,7 +27,7 @@ export async function startProxyProcess(...flags: readonly string[]): Promise<Pr
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (part: Buffer) => (output += part.toString()))
   }
-  await becomesTrue(() => /is(?: not)? proven/.test(output) || child.exitCode !== null)
+  await becomesTrue(() => /is(?: not)? proven|tries again/.test(output) || child.exitCode !== null)
   const url = /proxy +(http:\S+)/.exec(output)?.[1]
   if (url === undefined) {
     child.kill('SIGKILL')

@@ -13,6 +13,13 @@ export function whole(text: string): number {
   throw new InvalidArgumentError('give a whole number')
 }
 
+/** `none` lifts a limit. Any other text would, too: JSON has no number for it. */
+export function wholeOrNone(text: string): number | 'none' {
+  if (text === 'none') return text
+  if (/^\d+$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('give a whole number, or none')
+}
+
 export function days(text: string): number {
   if (/^[1-9]\d*$/.test(text)) return Number(text)
   throw new InvalidArgumentError('give a whole number of days')

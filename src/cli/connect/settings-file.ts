@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { replaceFile } from '../../client/node/replace-file.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 import { ConnectError } from './connect-error.ts'
 
 /** The original content of a settings file, so that it can be restored byte for byte. */
@@ -26,9 +27,17 @@ export class SettingsFile {
     this.#record = join(recordsDir, `${tool}.json`)
   }
 
-  /** Empty where there is no file. */
+  /**
+   * Empty where there is no file.
+   * @throws ConnectError when it cannot be read
+   */
   read(): string {
-    return existsSync(this.path) ? readFileSync(this.path, 'utf8') : ''
+    if (!existsSync(this.path)) return ''
+    try {
+      return readFileSync(this.path, 'utf8')
+    } catch (cause) {
+      throw new ConnectError(`${this.path} cannot be read: ${messageOfThrown(cause)}`, { cause })
+    }
   }
 
   get connected(): boolean {
@@ -55,10 +64,10 @@ export class SettingsFile {
     }
   }
 
-  /** @throws ConnectError when nothing was connected, or where the file was changed since */
+  /** @throws ConnectError when nothing was connected, where the file was changed since, or where its original cannot be read */
   restore(force: boolean): void {
     if (!this.connected) throw new ConnectError(`${this.#tool} is not connected`)
-    const record = recordSchema.parse(JSON.parse(readFileSync(this.#record, 'utf8')))
+    const record = this.#readRecord()
     const current = existsSync(record.path) ? readFileSync(record.path) : Buffer.alloc(0)
     if (!force && sha256(current) !== record.written_sha256) {
       throw new ConnectError(
@@ -68,6 +77,17 @@ export class SettingsFile {
     if (record.original_b64 === null) rmSync(record.path, { force: true })
     else writePrivate(record.path, Buffer.from(record.original_b64, 'base64'))
     rmSync(this.#record)
+  }
+
+  #readRecord(): z.output<typeof recordSchema> {
+    try {
+      return recordSchema.parse(JSON.parse(readFileSync(this.#record, 'utf8')))
+    } catch (cause) {
+      throw new ConnectError(
+        `${this.#record} is damaged, so that ${this.#tool} is not restored; look into it before removing it`,
+        { cause },
+      )
+    }
   }
 }
 

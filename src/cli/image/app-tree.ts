@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 import { PROJECT_DIR } from '../../host/stack/settings.ts'
 import { ImageError } from './image-error.ts'
 import { run } from './run.ts'
@@ -102,9 +103,12 @@ export async function resolveCommit(name: string): Promise<string> {
   if (!existsSync(join(PROJECT_DIR, 'image'))) {
     throw new ImageError('an image is built from a checkout of the repository')
   }
-  return (
-    await run('git', ['rev-parse', '--verify', `${name}^{commit}`], { cwd: PROJECT_DIR })
-  ).trim()
+  const words = ['rev-parse', '--verify', `${name}^{commit}`]
+  const commit = await run('git', words, { cwd: PROJECT_DIR }).catch((cause: unknown) => {
+    const isUnknown = messageOfThrown(cause).includes('Needed a single revision')
+    throw isUnknown ? new ImageError(`this checkout has no commit ${name}`, { cause }) : cause
+  })
+  return commit.trim()
 }
 
 /**

@@ -25,12 +25,24 @@ export async function writePublicKey(path: string, jwk: PublicSigningJwk): Promi
 /** Refuses a file that other users can read: its key must be considered compromised. */
 export async function readPrivateKey(path: string): Promise<SigningKey> {
   return reading(path, async () => {
-    const { mode } = await stat(path)
-    if ((mode & OTHER_USERS_MODE) !== 0) {
-      throw new ReleaseError('others may read or change this private key; chmod 600 it')
-    }
+    await requirePrivate(path)
     return importSigningKey(await parseFile(path))
   })
+}
+
+/** The text of a file with a secret, refused as by `readPrivateKey`. */
+export async function readPrivateText(path: string): Promise<string> {
+  return reading(path, async () => {
+    await requirePrivate(path)
+    return fromUtf8(await readFile(path))
+  })
+}
+
+/** A folder is left to the reader, which says that it is one: its mode is not the fault. */
+async function requirePrivate(path: string): Promise<void> {
+  const found = await stat(path)
+  if (found.isDirectory() || (found.mode & OTHER_USERS_MODE) === 0) return
+  throw new ReleaseError('others may read or change this private key; chmod 600 it')
 }
 
 export async function readPublicKey(path: string): Promise<PublicSigningJwk> {
@@ -41,8 +53,13 @@ export async function readJson(path: string): Promise<unknown> {
   return reading(path, () => parseFile(path))
 }
 
+/** Without white space around it. */
 export async function readText(path: string): Promise<string> {
-  return reading(path, async () => fromUtf8(await readFile(path)).trim())
+  return (await readWholeText(path)).trim()
+}
+
+export async function readWholeText(path: string): Promise<string> {
+  return reading(path, async () => fromUtf8(await readFile(path)))
 }
 
 /**
@@ -101,10 +118,15 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Codes that say nothing to whoever gave the file. */
+const REASONS: Readonly<Record<string, string>> = {
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'not UTF-8',
+}
+
 /** Names the problem without quoting the file, which may contain a key. */
 function reasonOf(error: unknown): string {
   if (error instanceof ReleaseError) return error.message
   if (!(error instanceof Error)) return 'unknown error'
-  if ('code' in error && typeof error.code === 'string') return error.code
+  if ('code' in error && typeof error.code === 'string') return REASONS[error.code] ?? error.code
   return error.name === 'MalformedEvidence' ? error.message : 'not a file of the expected form'
 }

@@ -1,18 +1,25 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { fromUtf8, toBase64, toHex, type Bytes } from '../../protocol/bytes.ts'
+import { toBase64, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
 import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-note.ts'
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
-import { readJson, writeDocument } from './files.ts'
+import { readJson, readWholeText, writeDocument } from './files.ts'
 import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog, type AuditedLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
 import { lockLog } from './log/log-lock.ts'
 import { formatNoteSigner, noteSigner } from './log/note-signer.ts'
-import { attachProof, logReader, readEntry, readSigner, readTreeHead } from './log/log-files.ts'
+import {
+  attachProof,
+  logReader,
+  readEntry,
+  readPublished,
+  readSigner,
+  readTreeHead,
+} from './log/log-files.ts'
 import type { Witness } from './log/witness-client.ts'
 import { serveWitness } from './log/witness-server.ts'
 import { LogWitness } from './log/witness.ts'
@@ -115,7 +122,7 @@ function addCheck(log: Command): void {
     .requiredOption('--policy <file>', 'log, witnesses, quorum and largest age')
     .action(async (path: string, options: { proof: string; policy: string }) => {
       const policy = readLogPolicy(await readJson(options.policy))
-      const proof = fromUtf8(await readFile(options.proof))
+      const proof = await readWholeText(options.proof)
       const now = Math.floor(Date.now() / 1_000)
       const found = checkTlogProof(proof, await readEntry(path), policy, now)
       print({ index: found.index, size: found.checkpoint.size, witnesses: found.witnesses })
@@ -225,6 +232,8 @@ async function withLock(
   work: (logTools: AppendDeps) => Promise<void>,
 ): Promise<void> {
   const logTools = await deps(options)
+  // Before anything is signed: an entry in the log stays there.
+  if (options.attach !== undefined) await readPublished(options.attach)
   const release = lockLog(options.key)
   try {
     await work(logTools)

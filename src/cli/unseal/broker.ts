@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { SigningKey } from '../../enclave/release/signing-key.ts'
 import type { Es256Jwk } from '../../protocol/jwk.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 import { connectGuest, type GuestConnection } from './guest-connection.ts'
 import type { Host, HostsFile } from './hosts-file.ts'
 import { readBundle } from '../verify/read-input.ts'
@@ -59,7 +60,7 @@ export class Broker {
     this.#busy.add(host.name)
     const decision = await this.#decide(host).catch((error: unknown) => ({
       decision: 'unreachable' as const,
-      reason: error instanceof Error ? error.message : 'unknown error',
+      reason: messageOfThrown(error),
     }))
     this.#busy.delete(host.name)
     const text = JSON.stringify(decision)

@@ -4,7 +4,8 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { connect, type TLSSocket } from 'node:tls'
 import { InputError } from '../verify/input-error.ts'
-import type { Answer, RouterClient } from '../verify/router-client.ts'
+import { parseAddress, type Answer, type RouterClient } from '../verify/router-client.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 const CONNECT_MS = 30_000
 /** A machine that was restarted does not know the connection, and says so when it is asked. */
@@ -30,13 +31,13 @@ export interface GuestConnection extends RouterClient {
 
 /**
  * Opens the connection with any certificate: the peer is identified by its evidence only.
- * @throws InputError when the address is not https or no connection is established
+ * @throws InputError when the address is not https or names a user, or no connection is established
  */
 export async function connectGuest(
   address: string,
   { getMs, postMs }: ExchangeLimits = LIMITS,
 ): Promise<GuestConnection> {
-  const base = parseAddress(address)
+  const base = parseBase(address)
   const socket = await openSocket(base)
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
   if (key === undefined) throw new InputError(`${base.origin} shows no certificate`)
@@ -73,8 +74,8 @@ class SingleConnection extends https.Agent {
   }
 }
 
-function parseAddress(address: string): URL {
-  const base = URL.canParse(address) ? new URL(address) : undefined
+function parseBase(address: string): URL {
+  const base = parseAddress(address)
   if (base?.protocol !== 'https:') throw new InputError(`${address} is no https address`)
   return base
 }
@@ -96,7 +97,7 @@ async function openSocket({ hostname, port, origin }: URL): Promise<TLSSocket> {
     await once(socket, 'secureConnect')
     return socket.setKeepAlive(true, KEEP_ALIVE_MS)
   } catch (error) {
-    throw new InputError(`no connection to ${origin}: ${reasonOf(error)}`, { cause: error })
+    throw new InputError(`no connection to ${origin}: ${messageOfThrown(error)}`, { cause: error })
   } finally {
     clearTimeout(timer)
   }
@@ -138,7 +139,7 @@ async function exchange(given: Exchange): Promise<Answer> {
     const { statusCode: status = 0, headers: received } = response
     return { status, body: Buffer.concat(parts), headers: received, tlsSpkiSha256 }
   } catch (error) {
-    const reason = signal.aborted ? `not within ${limitMs / 1_000} s` : reasonOf(error)
+    const reason = signal.aborted ? `not within ${limitMs / 1_000} s` : messageOfThrown(error)
     throw new InputError(`no answer from ${base.origin}: ${reason}`, { cause: error })
   }
 }
@@ -147,8 +148,4 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once('response', resolve).once('error', reject)
   })
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown error'
 }

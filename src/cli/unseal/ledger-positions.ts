@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { replaceFile } from '../../client/node/replace-file.ts'
 import { InputError } from '../verify/input-error.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /**
  * The last ledger position of each host, stored between runs: without it a restored earlier ledger would not be
@@ -75,7 +76,7 @@ export class LedgerPositions {
 /** A position is known to this process alone. */
 export class PositionNotStored extends Error {
   constructor(path: string, cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : 'unknown error'
+    const reason = messageOfThrown(cause)
     super(`its ledger position cannot be stored in ${path}: ${reason}`, { cause })
     this.name = 'PositionNotStored'
   }

@@ -1,4 +1,6 @@
 import type { Check } from '../../verify/check.ts'
+import { printError, type Failing } from '../failure.ts'
+import { EXIT_UNUSABLE } from '../subcommand.ts'
 import { hintsFor } from './hints.ts'
 
 /** A verdict to print: as text, or as JSON with the same content. */
@@ -28,7 +30,13 @@ export function printProblem(message: string, asJson: boolean): void {
     const outcome = { ok: false, summary, checks: [], error: message }
     process.stdout.write(json(outcome))
   }
-  process.stderr.write(`error: ${printable(message)}\n`)
+  printError(printable(message))
+}
+
+/** How a command fails that judges something: with 2, because 1 is the answer "no", and with `--json` also as a verdict. */
+export const JUDGING: Omit<Failing, 'told'> = {
+  status: EXIT_UNUSABLE,
+  print: (message, words) => printProblem(message, words.includes('--json')),
 }
 
 function toJson({ ok, summary, checks, notes = [] }: Outcome) {

@@ -3,6 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { TLSSocket } from 'node:tls'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
+import { namesUser } from '../../protocol/url-user.ts'
 import { InputError } from './input-error.ts'
 
 const TIMEOUT_MS = 30_000
@@ -57,11 +58,23 @@ export function createRouterClient(address: string, trust: PeerTrust): FleetClie
 }
 
 function parseBase(address: string): URL {
-  const base = URL.canParse(address) ? new URL(address) : undefined
+  const base = parseAddress(address)
   if (base?.protocol !== 'https:' && base?.protocol !== 'http:') {
     throw new InputError(`${address} is no http or https address`)
   }
   return base
+}
+
+/**
+ * An address of a router, where it is one.
+ * @throws InputError when it names a user or a password; it is not quoted then
+ */
+export function parseAddress(address: string): URL | undefined {
+  const base = URL.canParse(address) ? new URL(address) : undefined
+  if (base === undefined || !namesUser(base)) return base
+  throw new InputError(
+    'leave user name and password out of the address: whoever answers there would get them, proven or not',
+  )
 }
 
 interface Call {

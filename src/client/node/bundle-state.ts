@@ -19,12 +19,24 @@ const stateSchema = z.record(z.string(), keptBundleSchema)
 
 type State = z.output<typeof stateSchema>
 
-/** The default path of the state file. */
+/**
+ * The default path of the state file. A user without a home, as in some containers, has it below the root of the file system: where
+ * nothing can be stored there, that is told when it is needed, and whoever names another file does not need it.
+ */
 export function defaultStatePath(
   environment: Readonly<Record<string, string | undefined>>,
+  home: () => string = homedir,
 ): string {
-  const base = environment['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state')
+  const base = environment['XDG_STATE_HOME'] ?? join(homeOr('/', home), '.local', 'state')
   return join(base, 'confidential-model-router', 'trust-bundles.json')
+}
+
+function homeOr(otherwise: string, home: () => string): string {
+  try {
+    return home()
+  } catch {
+    return otherwise
+  }
 }
 
 /**

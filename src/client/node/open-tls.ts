@@ -4,17 +4,19 @@ import https from 'node:https'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { getProxyForUrl } from 'proxy-from-env'
+import { ClientError } from '../errors.ts'
 
 const CONNECT_TIMEOUT_MS = 15_000
 
 /**
  * A TLS connection to the origin, through the proxy in HTTPS_PROXY and NO_PROXY. Any certificate is accepted: its key
  * is compared with evidence, which proves more than a public authority can.
+ * @throws ClientError when the environment names a proxy of another kind (`invalid_options`)
  */
 export async function openTls(origin: URL): Promise<TLSSocket> {
-  const proxy = getProxyForUrl(origin.href)
+  const proxy = proxyFor(origin)
   const signal = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
-  const socket = await (proxy === '' ? openTcp(origin) : openTunnel(origin, new URL(proxy), signal))
+  const socket = await (proxy === undefined ? openTcp(origin) : openTunnel(origin, proxy, signal))
   const host = hostOf(origin)
   const tls = connectTls({
     socket,
@@ -34,11 +36,26 @@ export async function openTls(origin: URL): Promise<TLSSocket> {
   return tls.setNoDelay(true)
 }
 
+/** The address is not quoted, because it may hold a password. */
+function proxyFor(origin: URL): URL | undefined {
+  const address = getProxyForUrl(origin.href)
+  if (address === '') return undefined
+  const proxy = URL.canParse(address) ? new URL(address) : undefined
+  if (proxy?.protocol === 'http:' || proxy?.protocol === 'https:') return proxy
+  throw new ClientError(
+    'invalid_options',
+    'the proxy of the environment (HTTPS_PROXY or ALL_PROXY) has no http or https address',
+  )
+}
+
 function openTcp(origin: URL): Socket {
   return connectTcp({ host: hostOf(origin), port: portOf(origin) })
 }
 
-/** The proxy sees only the name of the router. */
+/**
+ * The proxy sees name and port of the router, and how much is sent when. It gets the user name and password of its own
+ * address, in the clear where that is plain HTTP: whoever is on the way to it can use them, and read nothing else.
+ */
 async function openTunnel(origin: URL, proxy: URL, signal: AbortSignal): Promise<Socket> {
   const { request: send } = proxy.protocol === 'https:' ? https : http
   const target = `${origin.hostname}:${portOf(origin)}`
@@ -70,8 +87,17 @@ async function openTunnel(origin: URL, proxy: URL, signal: AbortSignal): Promise
 
 function credentialsOf({ username, password }: URL): Record<string, string> {
   if (username === '') return {}
-  const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  const text = `${decoded(username)}:${decoded(password)}`
   return { 'proxy-authorization': `Basic ${Buffer.from(text).toString('base64')}` }
+}
+
+/** A percent sign that stands for itself is part of many passwords. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 function hostOf({ hostname }: URL): string {

@@ -1,6 +1,7 @@
 import type { Client } from '../client.ts'
 import { AttestationRefused } from '../errors.ts'
 import type { ReceiptOutcome } from '../receipt-outcome.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** The content of `/verification`: times are RFC 3339. */
 export interface VerificationState {
@@ -68,7 +69,7 @@ export class VerificationLog {
 
   failed(error: unknown): void {
     if (error instanceof DOMException && error.name === 'AbortError') return
-    const message = error instanceof Error ? error.message : 'unknown'
+    const message = messageOfThrown(error)
     const failed = error instanceof AttestationRefused ? error.failed : []
     this.#problem = { at: rfc3339(this.#now()), failed, message }
   }

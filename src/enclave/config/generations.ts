@@ -1,5 +1,6 @@
 import type { GivenConfig } from './config-source.ts'
 import type { LoadedConfig } from './load-config.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** A configuration the daemon accepted, numbered from 1. */
 export interface Generation extends LoadedConfig {
@@ -52,7 +53,7 @@ export class Generations {
       this.#current = { ...loaded, generation: this.#current.generation + 1 }
       this.#deps.onReloaded(this.#current, given)
     } catch (error) {
-      this.#deps.onRefused(error instanceof Error ? error.message : 'unknown error', given)
+      this.#deps.onRefused(messageOfThrown(error), given)
     }
   }
 }

@@ -6,6 +6,7 @@ import type { ServiceConfig } from '../../protocol/config.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { publishedTrustBundleSchema } from '../../protocol/trust-bundle.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 import type { Release } from './release.ts'
 import { describePublicKey } from './signing-key.ts'
 
@@ -60,7 +61,7 @@ async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : 'unknown error'
+    const reason = messageOfThrown(cause)
     throw new Error(`the release file ${path} cannot be used: ${reason}`, { cause })
   }
 }

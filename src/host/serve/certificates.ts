@@ -1,5 +1,6 @@
 import type { TlsMaterial } from '../../protocol/boot.ts'
 import type { ServiceConfig } from '../../protocol/config.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 import type { ListenAddress } from '../stack/listen-address.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 import { ChainRefused, checkChain, isFor, readChainFile, validityOf } from './chain.ts'
@@ -102,7 +103,7 @@ export class Certificates {
   /** Runs steps one after another; a failure is printed, and the current certificate stays in use. */
   #enqueue(step: () => Promise<void>): Promise<void> {
     this.#queue = this.#queue.then(step).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOfThrown(error)
       this.#deps.log(`  tls      ${reason}; the certificate in service stays`)
     })
     return this.#queue

@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../stack/ledger-dir.ts'
 import { StartError } from '../stack/start-error.ts'
 import type { StateDir } from '../stack/state-dir.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** What was moved. */
 export interface MovedLedger {
@@ -76,7 +77,7 @@ function copyOrNothing(source: string, copy: string): number {
   } catch (error) {
     for (const path of [copy, ...LOGS.map((log) => copy + log)]) rmSync(path, { force: true })
     if (error instanceof StartError) throw error
-    const reason = error instanceof Error ? error.message : 'unknown error'
+    const reason = messageOfThrown(error)
     throw new StartError(`${source} cannot be copied to ${copy}: ${reason}`, { cause: error })
   }
 }

@@ -1,3 +1,4 @@
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 /**
  * Replaces a file, and tells it where that fails, as on a full disk: what the file describes is so all the same, and must not count as
  * failed.
@@ -6,7 +7,7 @@ export function writtenOrTold(file: string, write: () => void, tell: (text: stri
   try {
     write()
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOfThrown(error)
     tell(`${file} stays as it was: ${reason}`)
   }
 }

@@ -1,4 +1,5 @@
 import type { Child } from './child.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** A started child, and the message it sent when it was ready. */
 export interface Started<Ready> {
@@ -103,7 +104,7 @@ export function createProcessRestarter<Ready>(
     timer = setTimeout(() => void restart(), restartMs)
   }
 
-  const restart = () => startOnce().catch((error: unknown) => died(messageOf(error)))
+  const restart = () => startOnce().catch((error: unknown) => died(messageOfThrown(error)))
 
   return {
     start: startOnce,
@@ -137,8 +138,4 @@ function delayAfter(crashes: number, { firstMs, growth, maxDelayMs }: RestartPol
 /** Those of a time that is yet to come are from before the clock was set back. */
 function recentOf(crashes: readonly number[], now: number): number[] {
   return crashes.filter((at) => at <= now && at > now - CRASH_WINDOW_MS)
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

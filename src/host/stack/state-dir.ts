@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { stateDirMode } from './accounts.ts'
 import { StartError } from './start-error.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** The file in it that is locked. */
 const LOCK = 'lock'
@@ -45,7 +46,7 @@ export function openStateDir(path: string): StateDir {
     lock(path)
   } catch (error) {
     if (error instanceof StartError) throw error
-    const reason = error instanceof Error ? error.message : 'unknown error'
+    const reason = messageOfThrown(error)
     throw new StartError(`${path} cannot be used as a state directory: ${reason}`, { cause: error })
   }
   const file = (name: string) => join(path, name)
@@ -56,7 +57,7 @@ export function openStateDir(path: string): StateDir {
       try {
         mkdirSync(file(name), { recursive: true, mode: 0o700 })
       } catch (error) {
-        const reason = error instanceof Error ? error.message : 'unknown error'
+        const reason = messageOfThrown(error)
         throw new StartError(`${path} cannot be used as a state directory: ${reason}`, {
           cause: error,
         })

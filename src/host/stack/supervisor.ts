@@ -9,6 +9,7 @@ import type { Parts } from './parts.ts'
 import { StartError } from './start-error.ts'
 import type { WorkerPorts } from './start-worker.ts'
 import { workerNames, type WorkerName } from './worker-name.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 export type PartName = 'standin' | 'enclave' | 'ledger' | WorkerName
 
@@ -175,7 +176,7 @@ export class Supervisor {
     } catch (error) {
       // Such a reason is whole: the log, which may be that of an earlier start, says nothing about it.
       if (error instanceof StartError) throw error
-      const why = error instanceof Error ? error.message : String(error)
+      const why = messageOfThrown(error)
       throw new StartError(this.#withLog(name, why), { cause: error })
     }
   }

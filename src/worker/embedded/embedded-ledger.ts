@@ -1,4 +1,4 @@
-import { failedOutcome, messageOf, rowsOf } from '../storage/batch-outcome.ts'
+import { failedOutcome, rowsOf } from '../storage/batch-outcome.ts'
 import { changesAccounts, concernsLedger } from '../storage/concerns-ledger.ts'
 import type { Database, Statement } from '../storage/database.ts'
 import type {
@@ -29,6 +29,7 @@ import { PendingBills } from './pending.ts'
 import { SharedFold } from './shared-fold.ts'
 import { carryOutBySql } from './sql-calls.ts'
 import { bringBack, holdAgain } from './take-over.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** With more of them, those that were read first are forgotten with a fold: memory does not grow with the number of customers. */
 const MAX_ACCOUNTS = 20_000
@@ -172,7 +173,7 @@ export class EmbeddedLedger implements LedgerEngine {
     try {
       await this.fold()
     } catch (error) {
-      const outcome = failedOutcome(messageOf(error), false)
+      const outcome = failedOutcome(messageOfThrown(error), false)
       return batches.map(() => ({ outcome, wrote: false }))
     }
     return runBatches(this.#store, batches)

@@ -1,4 +1,5 @@
 import { StorageUnavailable, type Row } from './database.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** The rows of each statement of a batch. */
 export type BatchRows = readonly (readonly Row[])[]
@@ -30,7 +31,7 @@ export async function outcomeOf(batch: Promise<BatchRows>): Promise<BatchOutcome
   try {
     return { ok: true, rows: await batch }
   } catch (error) {
-    return failedOutcome(messageOf(error), error instanceof StatementRefused)
+    return failedOutcome(messageOfThrown(error), error instanceof StatementRefused)
   }
 }
 
@@ -46,9 +47,4 @@ export function failedOutcome(
 export function storageError(message: string, refused: boolean, cause?: unknown): Error {
   const options = cause === undefined ? {} : { cause }
   return refused ? new StatementRefused(message, options) : new StorageUnavailable(message, options)
-}
-
-/** The message of anything that was thrown. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,11 +1,12 @@
 import type { D1Database } from '@cloudflare/workers-types'
-import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
+import { storageError, type BatchRows } from './batch-outcome.ts'
 import type { Database, Row, Statement, Storage } from './database.ts'
 import { migrate } from './migrate.ts'
 import { SQLITE_MIGRATIONS } from './migrations.ts'
 import { ReadGate } from './read-gate.ts'
 import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /**
  * One D1 database for all customers; every key and every WHERE of the schema names the customer. It runs one batch after
@@ -41,7 +42,7 @@ async function runBatch(binding: D1Database, statements: readonly Statement[]): 
     const results = await binding.batch<Row>(prepared)
     return results.map((result) => result.results)
   } catch (error) {
-    const message = messageOf(error)
+    const message = messageOfThrown(error)
     throw storageError(message, isSqliteRefusal(message), error)
   }
 }

@@ -1,4 +1,4 @@
-import { failedOutcome, messageOf, storageError, type BatchOutcome } from './batch-outcome.ts'
+import { failedOutcome, storageError, type BatchOutcome } from './batch-outcome.ts'
 import type {
   AdmissionEntry,
   AdmissionFacts,
@@ -10,6 +10,7 @@ import type {
   StoredEvidence,
 } from './ledger-operations.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** One operation on the ledger, as it is sent to where the ledger is. */
 export type LedgerCall = AccountCall | FindCall | EvidenceCall
@@ -59,7 +60,7 @@ export type FailedCall = Extract<BatchOutcome, { ok: false }>
 
 /** The outcome of an operation that failed with this error. */
 export function failedCall(error: unknown): FailedCall {
-  const message = messageOf(error)
+  const message = messageOfThrown(error)
   return failedOutcome(message, isSqliteRefusal(message))
 }
 

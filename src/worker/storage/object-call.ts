@@ -1,5 +1,6 @@
 import type { DurableObjectId } from '@cloudflare/workers-types'
-import { messageOf, storageError } from './batch-outcome.ts'
+import { storageError } from './batch-outcome.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** The part of a Durable Object namespace that the engines need. */
 export interface ObjectNamespace<Target> {
@@ -19,6 +20,6 @@ export async function callObject<Target, Answer>(
   try {
     return await call(namespace.get(namespace.idFromName(name)))
   } catch (error) {
-    throw storageError(`the storage object failed: ${messageOf(error)}`, false, error)
+    throw storageError(`the storage object failed: ${messageOfThrown(error)}`, false, error)
   }
 }

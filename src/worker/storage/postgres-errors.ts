@@ -1,4 +1,4 @@
-import { messageOf } from './batch-outcome.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** What an error of PostgreSQL means for the batch (SQLSTATE: PostgreSQL manual, appendix A). */
 export type PostgresFailure = 'retry' | 'refused' | 'unavailable'
@@ -44,7 +44,7 @@ export function sqlState(error: unknown): string {
 
 /** The message of a driver's error, with its SQLSTATE where it has one. */
 export function describePostgresError(error: unknown): string {
-  const message = messageOf(causeOf(error))
+  const message = messageOfThrown(causeOf(error))
   const state = sqlState(error)
   return SQLSTATE.test(state) ? `${message}: SQLSTATE ${state}` : message
 }

@@ -1,4 +1,5 @@
-import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
+import { failedOutcome, rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, Statement } from './database.ts'
 import { isRead } from './sql.ts'
 import { isOfStatement, isSqliteRefusal } from './sqlite-refusal.ts'
@@ -42,7 +43,7 @@ export async function runBatches(
     if (batches.every((batch) => batch.every(isRead))) return store.snapshot(run)
     return await store.transact(run)
   } catch (error) {
-    const message = messageOf(error)
+    const message = messageOfThrown(error)
     if (isOfStatement(message) && batches.length > 1) return runApart(store, batches)
     const answer = { outcome: failedOutcome(message, isSqliteRefusal(message)), wrote: false }
     return batches.map(() => answer)

@@ -49,6 +49,9 @@ function put(path: string, text: string | undefined): void {
   if (text !== undefined) writeFileSync(join(home, path), text)
 }
 
+/** Where the originals are kept, below the home. */
+const RECORDS = '.local/state/confidential-model-router/connected'
+
 const textOf = (path: string) => readFileSync(join(home, path), 'utf8')
 
 describe('connect and disconnect', () => {
@@ -171,6 +174,47 @@ describe('connect and disconnect', () => {
       expect(textOf(path)).toBe(text)
     },
   )
+
+  test.each([
+    ['localhost:8790', 'localhost:8790 is no address of the proxy, such as http://127.0.0.1:8790'],
+    ['8790', '8790 is no address of the proxy, such as http://127.0.0.1:8790'],
+    [
+      'http://192.0.2.7:8790',
+      'prompts would go to http://192.0.2.7:8790 in the clear: give the address of the proxy on this machine, or https',
+    ],
+    [
+      'http://user:word@127.0.0.1:8790',
+      'leave user name and password out of the address of the proxy, which asks for none',
+    ],
+    [
+      'http://127.0.0.1:8790/other',
+      'the address of the proxy has a path: give http://127.0.0.1:8790 alone',
+    ],
+  ])('connects no tool to %s', async (proxy, message) => {
+    for (const tool of ['env', 'claude']) {
+      const made = cmr('connect', tool, '--proxy', proxy, '--yes')
+      await expect(made).rejects.toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `error: ${message}\n`,
+      })
+    }
+  })
+
+  test('names what is no file, and a record that cannot be read', async () => {
+    mkdirSync(join(home, '.codex/config.toml'), { recursive: true })
+    await expect(cmr('connect', 'codex', '--yes')).rejects.toMatchObject({
+      code: 1,
+      stderr: `error: ${join(home, '.codex/config.toml')} cannot be read: EISDIR: illegal operation on a directory, read\n`,
+    })
+    await cmr('connect', 'claude', '--yes')
+    const record = join(RECORDS, 'claude.json')
+    put(record, '{')
+    await expect(cmr('disconnect', 'claude')).rejects.toMatchObject({
+      code: 1,
+      stderr: `error: ${join(home, record)} is damaged, so that claude is not restored; look into it before removing it\n`,
+    })
+  })
 
   test('gives opencode its models', async () => {
     await expect(cmr('connect', 'opencode', '--yes')).rejects.toMatchObject({

@@ -49,7 +49,7 @@ describe('a log of releases', () => {
     const refused = {
       code: 1,
       out: '',
-      err: `another program signs with ${at('log.key')} at the moment: try again once it has ended\n`,
+      err: `error: another program signs with ${at('log.key')} at the moment: try again once it has ended\n`,
     }
     expect(await append()).toEqual(refused)
     expect(await renew()).toEqual(refused)
@@ -65,7 +65,7 @@ describe('a log of releases', () => {
     expect(await append()).toEqual({
       code: 1,
       out: '',
-      err: `${at('log.key.lock')}, by which one program at a time signs with this key, cannot be written\n`,
+      err: `error: ${at('log.key.lock')}, by which one program at a time signs with this key, cannot be written\n`,
     })
   })
 
@@ -76,7 +76,7 @@ describe('a log of releases', () => {
     expect(await log(...words, '--state', at('witness-state'), '--listen', '127.0.0.1:0')).toEqual({
       code: 1,
       out: '',
-      err: `another program signs with ${at('witness.key')} at the moment: try again once it has ended\n`,
+      err: `error: another program signs with ${at('witness.key')} at the moment: try again once it has ended\n`,
     })
     release()
   })
@@ -87,13 +87,13 @@ describe('a log of releases', () => {
     expect(await audit(at('log'))).toEqual({
       code: 1,
       out: '',
-      err: `${at('seen.json')} is damaged; look into it before removing it\n`,
+      err: `error: ${at('seen.json')} is damaged; look into it before removing it\n`,
     })
     rmSync(at('seen.json'))
     symlinkSync('seen.json', at('seen.json'))
     expect(await audit(at('log'))).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^ELOOP: .*seen\.json'\n$/),
+      err: expect.stringMatching(/^error: ELOOP: .*seen\.json'\n$/),
     })
     rmSync(at('seen.json'))
     expect(await audit(at('log'))).toMatchObject({ code: 0 })
@@ -110,7 +110,7 @@ describe('a log of releases', () => {
     const audited = promisify(execFile)('/bin/sh', ['-c', script, 'sh', ...command])
     await expect(audited).rejects.toMatchObject({
       code: 1,
-      stderr: 'ENOSPC: no space left on device, write\n',
+      stderr: 'error: ENOSPC: no space left on device, write\n',
     })
     expect(existsSync(at('seen.json'))).toBe(false)
     const again = await audit(at('log'))
@@ -131,12 +131,12 @@ describe('a log of releases', () => {
     expect(await log(...words, '--policy', at('policy.json'))).toEqual({
       code: 1,
       out: '',
-      err: '0 of the known witnesses cosigned the checkpoint, 1 must\n',
+      err: 'error: 0 of the known witnesses cosigned the checkpoint, 1 must\n',
     })
     expect(await log(...words)).toEqual({
       code: 1,
       out: '',
-      err: 'give --policy, or --log-key\n',
+      err: 'error: give --policy, or --log-key\n',
     })
   })
 
@@ -144,12 +144,53 @@ describe('a log of releases', () => {
     expect(await append(at('missing'))).toEqual({
       code: 1,
       out: '',
-      err: `ENOENT: no such file or directory, open '${at('missing')}'\n`,
+      err: `error: ${at('missing')} cannot be used: ENOENT\n`,
     })
     expect(await audit('http://127.0.0.1:1/log')).toEqual({
       code: 1,
       out: '',
-      err: 'the log does not answer at http://127.0.0.1:1/log/checkpoint\n',
+      err: 'error: the log does not answer at http://127.0.0.1:1/log/checkpoint\n',
+    })
+  })
+
+  test('names what a log has in the place of its checkpoint', async () => {
+    await append()
+    writeFileSync(at('log/checkpoint'), Buffer.from([0xff, 0xfe]))
+    const refused = { code: 1, out: '', err: 'error: the checkpoint is not UTF-8\n' }
+    expect(await audit(at('log'))).toEqual(refused)
+    expect(await renew()).toEqual(refused)
+  })
+
+  test.each([
+    ['{"a":', 'malformed PATH: not JSON'],
+    ['{}', 'PATH is no published trust bundle'],
+    [Buffer.from([0xff, 0xfe]), 'PATH cannot be used: not UTF-8'],
+  ])('takes no entry of %o', async (content, message) => {
+    writeFileSync(at('entry'), content)
+    const err = `error: ${message.replace('PATH', at('entry'))}\n`
+    expect(await append()).toEqual({ code: 1, out: '', err })
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test.each([
+    ['{"a":', 'malformed PATH: not JSON'],
+    ['an entry', 'malformed PATH: not JSON'],
+    ['{}', 'PATH is no published trust bundle'],
+  ])('gets no entry whose proof cannot be put into %s', async (content, message) => {
+    writeFileSync(at('trust.json'), content)
+    const words = ['append', at('entry'), '--dir', at('log'), '--key', at('log.key')]
+    const made = await log(...words, '--out', at('proof'), '--attach', at('trust.json'))
+    const err = `error: ${message.replace('PATH', at('trust.json'))}\n`
+    expect(made).toEqual({ code: 1, out: '', err })
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test('says of a folder that it is no key, and not that its mode is to be changed', async () => {
+    mkdirSync(at('folder'))
+    const words = ['--dir', at('log'), '--key', at('folder'), '--out', at('proof')]
+    expect(await log('append', at('entry'), ...words)).toMatchObject({
+      code: 1,
+      err: `error: ${at('folder')} cannot be used: EISDIR\n`,
     })
   })
 

@@ -59,7 +59,11 @@ describe('release measure', () => {
     [`--ovmf kernel ${GUEST}`, 'the firmware is not a whole number of 4 KiB pages'],
     [`--ovmf nothing.fd ${GUEST}`, 'nothing.fd cannot be read'],
   ])('refuses %s', async (words, message) => {
-    expect(await release(`measure ${words}`)).toEqual({ code: 1, out: '', err: `${message}\n` })
+    expect(await release(`measure ${words}`)).toEqual({
+      code: 1,
+      out: '',
+      err: `error: ${message}\n`,
+    })
   })
 
   it('refuses guest features without SNPActive', async () => {

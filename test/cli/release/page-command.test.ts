@@ -17,7 +17,9 @@ function release(...words: readonly string[]): Promise<string> {
 
 const refusal = async (...words: readonly string[]) => {
   const failed: unknown = await release(...words).catch((error: unknown) => error)
-  return failed instanceof Error && 'stderr' in failed ? String(failed.stderr).trim() : ''
+  const said = failed instanceof Error && 'stderr' in failed ? String(failed.stderr) : ''
+  expect(said).toMatch(/^error: /)
+  return said.slice('error: '.length).trim()
 }
 
 const measured = (measurement: string, vcpus: number) =>

@@ -26,11 +26,13 @@ async function release(...args: readonly string[]): Promise<Record<string, unkno
   return { ...(typeof printed === 'object' ? printed : {}) }
 }
 
-/** What the tool says when it refuses; its exit status is 1. */
+/** What the tool says when it refuses, as every command does; its exit status is 1. */
 async function refusal(...args: readonly string[]): Promise<string> {
   const failed: unknown = await release(...args).catch((error: unknown) => error)
   expect(failed).toMatchObject({ code: 1 })
-  return failed instanceof Error && 'stderr' in failed ? String(failed.stderr).trim() : ''
+  const said = failed instanceof Error && 'stderr' in failed ? String(failed.stderr) : ''
+  expect(said).toMatch(/^error: /)
+  return said.slice('error: '.length).trim()
 }
 
 async function openBundle(file: string, root = 'root.jwk.json') {

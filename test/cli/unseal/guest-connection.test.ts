@@ -37,6 +37,12 @@ describe('the connection to a router that is unsealed', () => {
     connection.close()
   })
 
+  test.each(['https', 'http'])('takes no password along in an %s address', async (scheme) => {
+    await expect(connectGuest(`${scheme}://user:word@127.0.0.1:1`)).rejects.toThrow(
+      'leave user name and password out of the address: whoever answers there would get them, proven or not',
+    )
+  })
+
   test('ends a request that is not answered', async () => {
     const address = await startRouter(() => {})
     const connection = await connectGuest(address, { getMs: NEVER, postMs: 50 })

@@ -123,6 +123,14 @@ describe('verify attestation', () => {
     expect(run.code).toBe(1)
   })
 
+  test('an address with a password is an input error, for whoever answers there would get it unproven', async () => {
+    const run = await judgeRouter('https://user:word@127.0.0.1:1')
+    expect(run).toMatchObject({
+      code: 2,
+      err: 'error: leave user name and password out of the address: whoever answers there would get them, proven or not\n',
+    })
+  })
+
   test('an address where nothing answers is an input error', async () => {
     const run = await judgeRouter('http://127.0.0.1:1', '--json')
     expect(run.err).toMatch(/^error: no answer from http:\/\/127\.0\.0\.1:1: /)

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fileState } from '../../../src/client/node/bundle-state.ts'
+import { defaultStatePath, fileState } from '../../../src/client/node/bundle-state.ts'
 import { makeKey } from '../../support/synthetic-world.ts'
 
 let directory: string
@@ -18,6 +18,15 @@ const bundle = (root: string, version: number) => ({
 })
 
 describe('the file of accepted bundles', () => {
+  test('has a place for a user without a home, too, so that no command fails for it before it is needed', () => {
+    const homeless = () => {
+      throw new Error('uv_os_homedir returned ENOENT')
+    }
+    const file = 'confidential-model-router/trust-bundles.json'
+    expect(defaultStatePath({}, homeless)).toBe(`/.local/state/${file}`)
+    expect(defaultStatePath({ XDG_STATE_HOME: '/state' }, homeless)).toBe(`/state/${file}`)
+  })
+
   test('keeps a newer bundle that another program stored meanwhile', async () => {
     const state = fileState(join(directory, 'bundles.json'))
     const { jwk, kid } = await makeKey()

@@ -2,6 +2,7 @@ import { formatTlogProof } from '../../../verify/transparency/tlog-proof.ts'
 import { ReleaseError } from '../release-error.ts'
 import type { LogDirectory, SignedHead } from './log-directory.ts'
 import { requestCosignature, type Witness } from './witness-client.ts'
+import { messageOfThrown } from '../../../protocol/thrown-message.ts'
 
 export interface AppendDeps {
   readonly log: LogDirectory
@@ -70,7 +71,7 @@ async function publish(
   )
   const cosignatures = answers.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   const missing = answers.flatMap((one) =>
-    one.status === 'rejected' ? [reasonOf(one.reason)] : [],
+    one.status === 'rejected' ? [messageOfThrown(one.reason)] : [],
   )
   if (cosignatures.length < quorum) {
     throw new ReleaseError(
@@ -82,8 +83,4 @@ async function publish(
 
 function seconds(now: () => number): number {
   return Math.floor(now() / 1_000)
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown error'
 }

@@ -1,11 +1,11 @@
-import { equalBytes, fromUtf8, type Bytes } from '../../../protocol/bytes.ts'
+import { equalBytes, type Bytes } from '../../../protocol/bytes.ts'
 import {
   checkLogSignature,
   parseCheckpoint,
   type Checkpoint,
 } from '../../../verify/transparency/checkpoint.ts'
 import { checkConsistency, hashLeaf, type TreeHead } from '../../../verify/transparency/merkle.ts'
-import { parseNote, type NoteKey } from '../../../verify/transparency/signed-note.ts'
+import type { NoteKey } from '../../../verify/transparency/signed-note.ts'
 import {
   entriesPath,
   TILE_WIDTH,
@@ -16,6 +16,7 @@ import {
 import type { LogPolicy } from '../../../verify/transparency/log-policy.ts'
 import { checkWitnesses, type LoggedEntry } from '../../../verify/transparency/tlog-proof.ts'
 import { prefixEntry, splitEntries } from './entry-bundle.ts'
+import { readNote } from './read-note.ts'
 import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
 
 /** Reads a file of the log by its path below the log's prefix. */
@@ -49,7 +50,7 @@ export async function auditLog(
   { key, witnessed }: AuditedLog,
   known: TreeHead,
 ): Promise<LogAudit> {
-  const note = parseNote(fromUtf8(await read('checkpoint')))
+  const note = readNote(await read('checkpoint'))
   checkLogSignature(note, key)
   const checkpoint = parseCheckpoint(note.text)
   // Of a tree under another name no relying party has a proof, and no witness would call it a second history of this log.

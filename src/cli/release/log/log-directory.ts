@@ -1,6 +1,6 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { concatBytes, equalBytes, fromUtf8, utf8, type Bytes } from '../../../protocol/bytes.ts'
+import { concatBytes, equalBytes, utf8, type Bytes } from '../../../protocol/bytes.ts'
 import {
   checkLogSignature,
   formatCheckpoint,
@@ -10,7 +10,6 @@ import {
 import { emptyRoot, HASH_BYTES, hashLeaf } from '../../../verify/transparency/merkle.ts'
 import {
   formatNote,
-  parseNote,
   type NoteSignature,
   type SignedNote,
 } from '../../../verify/transparency/signed-note.ts'
@@ -26,6 +25,7 @@ import {
 import { ReleaseError } from '../release-error.ts'
 import { MAX_ENTRY_BYTES, prefixEntry, splitEntries } from './entry-bundle.ts'
 import type { NoteSigner } from './note-signer.ts'
+import { readNote } from './read-note.ts'
 
 const CHECKPOINT = 'checkpoint'
 const PENDING = 'checkpoint.pending'
@@ -164,7 +164,7 @@ export class LogDirectory {
   async #signedNote(name: string): Promise<SignedNote | undefined> {
     const bytes = await this.#read(name)
     if (bytes === undefined) return undefined
-    const note = parseNote(fromUtf8(bytes))
+    const note = readNote(bytes)
     checkLogSignature(note, this.#signer.key)
     return note
   }

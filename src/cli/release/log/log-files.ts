@@ -1,50 +1,58 @@
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { fromBase64, fromUtf8, utf8, type Bytes } from '../../../protocol/bytes.ts'
+import { parseStrictJson } from '../../../protocol/strict-json.ts'
 import { publishedTrustBundleSchema } from '../../../protocol/trust-bundle.ts'
 import { emptyRoot, type TreeHead } from '../../../verify/transparency/merkle.ts'
-import { writeDocument } from '../files.ts'
+import { readPrivateText, readText, writeDocument } from '../files.ts'
 import { ReleaseError } from '../release-error.ts'
 import type { ReadLogFile } from './audit-log.ts'
 import { parseNoteSigner, type NoteSigner } from './note-signer.ts'
 
 const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
 
-/** The entry is the document's text without surrounding white space, in whichever form it is stored. */
+/**
+ * The entry is the document's text without surrounding white space, in whichever form it is stored.
+ * @throws ReleaseError when the file cannot be read, or is JSON and no published trust bundle
+ * @throws MalformedEvidence when it begins like JSON and is none
+ */
 export async function readEntry(path: string): Promise<Bytes> {
-  const text = fromUtf8(await readFile(path)).trim()
-  return utf8(bundleOf(text) ?? text)
+  const text = await readText(path)
+  return utf8(text.startsWith('{') ? asPublished(text, path).trust_bundle_jws : text)
 }
 
 /**
  * Adds the proof of a document to the published trust bundle: as the bundle's own where the document is that bundle,
  * else as the manifest's.
- * @throws ReleaseError when the file is not a published trust bundle
+ * @throws as `readPublished`
  */
 export async function attachProof(path: string, entry: Bytes, proof: string): Promise<void> {
-  const parsed = publishedTrustBundleSchema.safeParse(JSON.parse(await readFile(path, 'utf8')))
-  if (!parsed.success) throw new ReleaseError(`${path} is no published trust bundle`)
-  const { trust_bundle_jws: jws, log_proofs: proofs } = parsed.data
+  const published = await readPublished(path)
+  const { trust_bundle_jws: jws, log_proofs: proofs } = published
   const subject = fromUtf8(entry) === jws ? 'trust_bundle' : 'manifest'
-  const document = { ...parsed.data, log_proofs: { ...proofs, [subject]: proof } }
+  const document = { ...published, log_proofs: { ...proofs, [subject]: proof } }
   await writeDocument(path, `${JSON.stringify(document)}\n`)
 }
 
-/** The compact JWS inside a published trust bundle. */
-function bundleOf(text: string): string | undefined {
-  if (!text.startsWith('{')) return undefined
-  const published = publishedTrustBundleSchema.safeParse(JSON.parse(text))
-  return published.data?.trust_bundle_jws
+/**
+ * A trust bundle as it is published.
+ * @throws ReleaseError when the file is none
+ * @throws MalformedEvidence when it is not JSON
+ */
+export async function readPublished(path: string) {
+  return asPublished(await readText(path), path)
+}
+
+function asPublished(text: string, path: string) {
+  const parsed = publishedTrustBundleSchema.safeParse(parseStrictJson(text, path))
+  if (parsed.success) return parsed.data
+  throw new ReleaseError(`${path} is no published trust bundle`)
 }
 
 /** @throws ReleaseError when others could have read the key */
 export async function readSigner(path: string): Promise<NoteSigner> {
-  const { mode } = await stat(path)
-  if ((mode & 0o077) !== 0) {
-    throw new ReleaseError(`${path}: others may read or change this private key; chmod 600 it`)
-  }
-  return parseNoteSigner(fromUtf8(await readFile(path)))
+  return parseNoteSigner(await readPrivateText(path))
 }
 
 /**
