@@ -63,7 +63,7 @@ export function createPostgresBatches({
         const again = error instanceof NotCommitted && connection < MAX_CONNECTIONS
         if (failure === 'unavailable' && again) continue
         const cause = causeOf(error)
-        throw storageError(describePostgresError(cause), failure === 'refused', cause)
+        throw storageError(describePostgresError(error), failure === 'refused', cause)
       }
     }
   }
