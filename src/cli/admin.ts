@@ -16,6 +16,7 @@ import {
 } from './admin/customer-changes.ts'
 import { addCustomerUsage } from './admin/customer-usage.ts'
 import { addOperatorCommands, withQuery } from './admin/operator-commands.ts'
+import { isCredential } from './credential.ts'
 import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
@@ -52,7 +53,7 @@ function openApi(): { readonly api: AdminApi; readonly address: string } {
   const given = options.baseUrl ?? process.env['ROUTER_URL']
   const baseUrl = given === undefined ? undefined : originOf(given)
   const token = givenToken(options.tokenFile)
-  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+  if (token !== undefined && !isCredential(token)) {
     throw new StartError('the admin token is one line of letters of ASCII, without spaces')
   }
   if (baseUrl !== undefined && !isHere(baseUrl)) requirePrivate(baseUrl, token)

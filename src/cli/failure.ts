@@ -1,4 +1,5 @@
 import { traceError } from '../protocol/error-trace.ts'
+import { withoutControls } from '../protocol/terminal-text.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /** A class of errors whose messages are sentences for whoever runs the command. */
@@ -40,15 +41,10 @@ export function endingExplainer(failing: Failing): Subcommand['explain'] {
 
 /** Prints why something failed. Lines after the first, such as those of a log, stay as they are. */
 export function printError(message: string): void {
-  console.error(`error: ${message.split('\n').map(printable).join('\n')}`)
+  console.error(`error: ${message.split('\n').map(withoutControls).join('\n')}`)
 }
 
 /** Of a call of the system, such as a file that is not there; its message names call and path. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error
-}
-
-/** Names and reasons may come from others: they must not control the terminal. */
-function printable(line: string): string {
-  return line.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }

@@ -5,7 +5,9 @@ import { createClient, type Proof } from '../client/index.ts'
 import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
 import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { asciiOnly } from '../protocol/terminal-text.ts'
 import { ON_SIMULATED } from '../verify/headline.ts'
+import { isCredential } from './credential.ts'
 import { endingExplainer, printError } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
@@ -120,7 +122,7 @@ function platformOf([first]: readonly Proof[]): string {
 }
 
 function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest): string {
-  return `${method} ${printable(path)} ${status} ${milliseconds} ms${verdictOf(receipt)}`
+  return `${method} ${asciiOnly(path)} ${status} ${milliseconds} ms${verdictOf(receipt)}`
 }
 
 function verdictOf(receipt: ProxiedRequest['receipt']): string {
@@ -128,12 +130,7 @@ function verdictOf(receipt: ProxiedRequest['receipt']): string {
   if (receipt === 'not_asked_for') return '  receipt not asked for'
   const held = receipt.simulated ? 'holds (simulated platform)' : 'holds'
   const verdict = receipt.ok ? held : `DOES NOT HOLD: ${receipt.failed.join(', ')}`
-  return `  receipt ${printable(receipt.id ?? 'missing')} ${verdict}`
-}
-
-/** Paths come from the requesting tool, ids and reasons from others: they must not control the terminal. */
-function printable(text: string): string {
-  return text.replaceAll(/[^\x20-\x7e]/g, '?')
+  return `  receipt ${asciiOnly(receipt.id ?? 'missing')} ${verdict}`
 }
 
 async function readApiKey(file: string | undefined): Promise<string | undefined> {
@@ -142,10 +139,9 @@ async function readApiKey(file: string | undefined): Promise<string | undefined>
   return key === undefined ? undefined : asApiKey(key, 'CMR_API_KEY')
 }
 
-/** Of any other text no header can be made, so that every request would fail. */
 function asApiKey(text: string, source: string): string {
   const key = text.trim()
-  if (/^[\x21-\x7e]+$/.test(key)) return key
+  if (isCredential(key)) return key
   throw new InputError(
     `${source} holds no API key: it is one line of letters of ASCII, without spaces`,
   )
@@ -167,7 +163,7 @@ function withFlags(message: string): string {
 function reasonOf(thrown: unknown): string {
   const cause = thrown instanceof TypeError ? thrown.cause : undefined
   const error = cause instanceof Error && cause.message !== '' ? cause : thrown
-  return error instanceof Error ? printable(error.message) : 'it cannot be proven'
+  return error instanceof Error ? asciiOnly(error.message) : 'it cannot be proven'
 }
 
 function explain(error: unknown, words: readonly string[]): number {

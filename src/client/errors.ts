@@ -1,4 +1,5 @@
 import type { Check } from '../verify/check.ts'
+import { withoutControls } from '../protocol/terminal-text.ts'
 
 /** Every error of this client; `code` distinguishes them. Network errors are thrown unchanged. */
 export class ClientError extends Error {
@@ -38,7 +39,7 @@ export class AttestationRefused extends ClientError {
       ...bad.map(({ name, detail }) => `${name}: ${detail}`),
       ...(unreadable === undefined ? [] : [`${unreadable.document}: ${unreadable.reason}`]),
     ]
-    super('attestation_refused', `the router is not proven: ${printable(reasons.join('; '))}`)
+    super('attestation_refused', `the router is not proven: ${withoutControls(reasons.join('; '))}`)
     this.checks = checks
     this.failed = [
       ...bad.map(({ name }) => name),
@@ -76,9 +77,4 @@ export class ReceiptRefused extends ClientError {
     super('receipt_refused', message)
     this.failed = failed
   }
-}
-
-/** Evidence is written by others: what ends a line or controls a terminal must not reach one with a message. */
-function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }

@@ -1,4 +1,5 @@
 import type { Check } from '../../verify/check.ts'
+import { asciiOnly } from '../../protocol/terminal-text.ts'
 import { printError, type Failing } from '../failure.ts'
 import { EXIT_UNUSABLE } from '../subcommand.ts'
 import { hintsFor } from './hints.ts'
@@ -30,7 +31,7 @@ export function printProblem(message: string, asJson: boolean): void {
     const outcome = { ok: false, summary, checks: [], error: message }
     process.stdout.write(json(outcome))
   }
-  printError(printable(message))
+  printError(asciiOnly(message))
 }
 
 /** How a command fails that judges something: with 2, because 1 is the answer "no", and with `--json` also as a verdict. */
@@ -55,19 +56,19 @@ function toJson({ ok, summary, checks, notes = [] }: Outcome) {
 
 function table({ summary, checks, notes = [], isLocal = false }: Outcome): string {
   const remarks = [
-    ...notes.map((note) => `note  ${printable(note)}`),
+    ...notes.map((note) => `note  ${asciiOnly(note)}`),
     ...hintsFor(checks, { isLocal }).map((hint) => `hint  ${hint}`),
   ]
   const width = Math.max(0, ...checks.map(({ name }) => name.length))
   const rows = checks.map((check) => row(check, width))
-  return [printable(summary), '', ...rows, ...remarks, ''].join('\n')
+  return [asciiOnly(summary), '', ...rows, ...remarks, ''].join('\n')
 }
 
 /** The result, what it proves, and the details on a line of their own. */
 function row({ ok, name, proves, detail }: Check, width: number): string {
   const head = `${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(width)}  `
   const meaning = ok || proves.startsWith('nothing: ') ? proves : `not proven: ${proves}`
-  const detailLine = detail === '' ? '' : `\n      ${' '.repeat(width)}  ${printable(detail)}`
+  const detailLine = detail === '' ? '' : `\n      ${' '.repeat(width)}  ${asciiOnly(detail)}`
   return head + meaning + detailLine
 }
 
@@ -78,9 +79,4 @@ function json(value: object): string {
 
 function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-}
-
-/** Evidence is written by others; control characters in it must not reach the terminal. */
-function printable(text: string): string {
-  return text.replaceAll(/[^\x20-\x7e]/g, '?')
 }

@@ -1,4 +1,5 @@
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
+
 /**
  * Replaces a file, and tells it where that fails, as on a full disk: what the file describes is so all the same, and must not count as
  * failed.
