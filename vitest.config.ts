@@ -4,8 +4,8 @@ import { LongestFirst } from './test/support/longest-first.ts'
 
 /**
  * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, four at a time, because
- * they often wait. The long suites (crashes, restarts, load, lost storage, many mutated inputs, pages in Chromium) take minutes and run one at a time:
- * `npm run test:long`.
+ * they often wait. The long suites (crashes, restarts, load, lost storage, many mutated inputs, pages in Chromium) take minutes and run
+ * two at a time, because they often wait, too: `npm run test:long`.
  */
 export default defineConfig({
   test: {
@@ -51,7 +51,7 @@ export default defineConfig({
             'test/verify/bit-flips.test.ts',
           ],
           env: { FUZZ_CASES: '1000', EVERY_BYTE: '1' },
-          maxWorkers: 1,
+          maxWorkers: 2,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 30_000 } },

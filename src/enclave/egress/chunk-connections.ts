@@ -12,6 +12,8 @@ import {
 import type { ChunkAddress } from '../../protocol/stream-record.ts'
 import { SentChunks } from './sent-chunks.ts'
 
+const NOTHING = new Uint8Array(0)
+
 /** What this needs of a WebSocket. */
 export type ChunkSocket = Pick<WebSocket, 'bufferedAmount' | 'on' | 'send' | 'terminate'>
 
@@ -79,12 +81,13 @@ class ChunkConnection {
     this.#socket.terminate()
   }
 
-  /** The worker says more of a stream that has ended meanwhile, which is of no interest then. */
+  /** The worker may say more of a stream that has ended meanwhile, or cut one that was never begun. */
   #take({ kind, id, body }: LinkMessage): void {
     const chunks = this.#streams.get(id)
-    if (kind === MESSAGE_KINDS.taken) chunks?.taken(parseTaken(body))
-    else if (kind === MESSAGE_KINDS.cut) chunks?.cut()
-    else throw new Error('a message that only a daemon sends')
+    if (kind === MESSAGE_KINDS.taken) return chunks?.taken(parseTaken(body))
+    if (kind !== MESSAGE_KINDS.cut) throw new Error('a message that only a daemon sends')
+    if (chunks !== undefined) return chunks.cut()
+    return this.#push({ kind: MESSAGE_KINDS.end, id, head: '', body: NOTHING })
   }
 
   /** Sends together what all streams send in one turn of the event loop. */
@@ -100,6 +103,6 @@ class ChunkConnection {
   }
 
   #end(): void {
-    for (const [, chunks] of this.#streams) chunks.cut()
+    for (const [, chunks] of this.#streams) chunks.drop()
   }
 }

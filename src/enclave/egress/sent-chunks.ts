@@ -8,6 +8,8 @@ import {
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { WorkerBody } from './worker-body.ts'
 
+const NOTHING = new Uint8Array(0)
+
 /** Sends a message of one stream. */
 export type SendChunk = (message: Pick<LinkMessage, 'kind' | 'body'>) => void
 
@@ -28,6 +30,8 @@ export class SentChunks implements WorkerBody {
   #record: StreamRecord | undefined
   #isOver = false
   #isCut = false
+  /** Whether an end was sent, or none may be. */
+  #mayNotEnd = false
   #hasRecord = false
 
   constructor(send: SendChunk) {
@@ -70,11 +74,12 @@ export class SentChunks implements WorkerBody {
     if (event === 'close') this.#onClose.push(listener)
   }
 
-  /** Tells the worker, after all chunks, what the stream is settled by. */
+  /** Tells the worker what the stream is settled by: after all chunks, or at once where it wants no more of them. */
   close(record: StreamRecord): void {
     this.#isEnded = true
     this.#record = record
-    this.#sendWaiting()
+    if (this.#isCut) this.#sendRecord(record)
+    else this.#sendWaiting()
   }
 
   /**
@@ -90,13 +95,28 @@ export class SentChunks implements WorkerBody {
     for (const listener of this.#onDrain) listener()
   }
 
-  /** The worker wants nothing more, or its connection has ended. */
+  /** The worker wants no more chunks. It is always answered, with the record if there is one. */
   cut(): void {
     if (this.#isOver) return
+    this.#dropWaiting()
+    // Of a stream that was open there is a record once it is closed.
+    if (this.#record !== undefined) this.#sendRecord(this.#record)
+    this.#over()
+    if (!this.#mayNotEnd) this.#sendEnd(NOTHING)
+  }
+
+  /** Nothing more may be sent: the worker's connection has ended, or the stream is refused. */
+  drop(): void {
+    if (this.#isOver) return
+    this.#mayNotEnd = true
+    this.#dropWaiting()
+    this.#over()
+  }
+
+  #dropWaiting(): void {
     this.#isCut = true
     this.#waiting = []
     this.#waitingBytes = 0
-    this.#over()
   }
 
   get #isFull(): boolean {
@@ -113,10 +133,20 @@ export class SentChunks implements WorkerBody {
       this.#send({ kind: MESSAGE_KINDS.chunk, body })
     }
     if (this.#record === undefined || this.#waiting.length > 0 || this.#isOver) return
-    const body = Buffer.from(JSON.stringify(this.#record))
-    this.#hasRecord = body.length <= MAX_MESSAGE_BODY_BYTES
-    this.#send({ kind: MESSAGE_KINDS.end, body: this.#hasRecord ? body : new Uint8Array(0) })
+    this.#sendRecord(this.#record)
     this.#over()
+  }
+
+  #sendRecord(record: StreamRecord): void {
+    if (this.#mayNotEnd) return
+    const body = Buffer.from(JSON.stringify(record))
+    this.#hasRecord = body.length <= MAX_MESSAGE_BODY_BYTES
+    this.#sendEnd(this.#hasRecord ? body : NOTHING)
+  }
+
+  #sendEnd(body: Uint8Array): void {
+    this.#mayNotEnd = true
+    this.#send({ kind: MESSAGE_KINDS.end, body })
   }
 
   #over(): void {

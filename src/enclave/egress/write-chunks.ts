@@ -61,7 +61,7 @@ export function sendChunks(
   { open, written, ...deps }: ChunkWriting,
 ): void {
   const { stream } = ordered.order
-  if (written.has(stream)) chunks.cut()
+  if (written.has(stream)) chunks.drop()
   requireNew(ordered, written)
   written.add(stream, (ended, left) => {
     const own: Pick<WrittenStreamDeps, 'ended'> = {

@@ -20,6 +20,8 @@ export class ChunkConnection {
   /** A UUID, by which the daemon knows it. */
   readonly id: string
   readonly #seats = new BriefMap<number, { readonly seat: Seat }>()
+  /** Of streams that were cut here, of which the daemon has not said yet that nothing more comes. */
+  readonly #cut = new BriefMap<number, { readonly seat: Seat }>()
   #lastStream = 0
   #messages: LinkMessage[] = []
   #wake: (() => void) | undefined
@@ -44,8 +46,10 @@ export class ChunkConnection {
       connect: connect(stream),
       tellTaken: (bytes) => this.#push(stream, MESSAGE_KINDS.taken, printTaken(bytes)),
       ended: (mayCome) => {
-        if (mayCome) this.#push(stream, MESSAGE_KINDS.cut, NOTHING)
         this.#seats.take(stream)
+        if (!mayCome || this.#hasEnded) return
+        this.#cut.add(stream, { seat })
+        this.#push(stream, MESSAGE_KINDS.cut, NOTHING)
       },
     })
     this.#seats.add(stream, { seat })
@@ -76,13 +80,13 @@ export class ChunkConnection {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#ended(this.#seats.size)
-    for (const [, { seat }] of this.#seats) seat.lose()
+    for (const seats of [this.#seats, this.#cut]) for (const [, { seat }] of seats) seat.lose()
     this.#wake?.()
   }
 
   #nextStream(): number {
     do this.#lastStream = (this.#lastStream + 1) >>> 0
-    while (this.#seats.has(this.#lastStream))
+    while (this.#seats.has(this.#lastStream) || this.#cut.has(this.#lastStream))
     return this.#lastStream
   }
 
@@ -99,10 +103,11 @@ export class ChunkConnection {
 
   #takeMessage({ kind, id, body }: LinkMessage): void {
     const seat = this.#seats.get(id)?.seat
-    if (kind === MESSAGE_KINDS.end) return seat?.takeEnd(body)
+    if (kind === MESSAGE_KINDS.end) return (seat ?? this.#cut.take(id)?.seat)?.takeEnd(body)
     if (kind !== MESSAGE_KINDS.chunk) throw new TypeError('a message that only a worker sends')
     if (seat !== undefined) return seat.take(body)
-    return this.#push(id, MESSAGE_KINDS.cut, NOTHING)
+    // Those of a stream that was cut were on their way.
+    if (!this.#cut.has(id)) this.#push(id, MESSAGE_KINDS.cut, NOTHING)
   }
 
   #push(id: number, kind: LinkMessage['kind'], body: Uint8Array): void {

@@ -1,4 +1,5 @@
 import { copyBytes } from '../../protocol/bytes.ts'
+import { after, type After } from '../batching/deadline-timer.ts'
 import { TAKEN_STEP_BYTES } from '../../protocol/link-messages.ts'
 import type { ChunkAddress } from '../../protocol/stream-record.ts'
 
@@ -30,6 +31,9 @@ type Ask =
     }
   | { readonly kind: 'close' | 'abort' }
 
+/** How long the daemon may take to answer that a stream is cut, ms. Then it is asked in another way. */
+const CUT_ANSWER_MS = 2_000
+
 const decoder = new TextDecoder()
 
 /**
@@ -50,6 +54,8 @@ export class Seat {
   /** What was taken and not told yet. */
   #untoldBytes = 0
   #record: string | undefined
+  /** What the daemon answers where the stream is cut here. */
+  readonly #cutAnswer = Promise.withResolvers<string | undefined>()
   #end: SeatEnd | undefined
   #isClosed = false
   /** Whether the pipe ends with the chunks, since it is read here. */
@@ -78,6 +84,19 @@ export class Seat {
   /** The `StreamRecord` in JSON that came with the end; empty where it is to be asked for. Undefined where none came. */
   get record(): string | undefined {
     return this.#record
+  }
+
+  /**
+   * The record of a stream of which no more chunks are awaited: where it was cut here, the daemon's answer to that. Empty where it is to be
+   * asked for; undefined where no answer comes, and while chunks are awaited.
+   */
+  async lastRecord(callAfter: After = after): Promise<string | undefined> {
+    if (this.#end === undefined || this.#record !== undefined) return this.#record
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const timer = callAfter(CUT_ANSWER_MS, () => resolve(undefined))
+    const answer = await Promise.race([this.#cutAnswer.promise, promise])
+    timer.stop()
+    return answer
   }
 
   /** The stream as a client reads it. It ends once `close` was called. */
@@ -121,9 +140,9 @@ export class Seat {
     this.#begun.resolve(true)
   }
 
-  /** For the object: all chunks have come. */
+  /** For the object: all chunks have come, or no more do since the stream was cut here. */
   takeEnd(record: Uint8Array): void {
-    if (this.#end !== undefined) return
+    if (this.#end !== undefined) return this.#cutAnswer.resolve(decoder.decode(record))
     this.#record = decoder.decode(record)
     this.#begun.resolve(false)
     this.#finishIfTaken()
@@ -131,6 +150,7 @@ export class Seat {
 
   /** For the object: the connection to the daemon has ended. What has all come is still passed on. */
   lose(): void {
+    this.#cutAnswer.resolve(undefined)
     if (this.#record === undefined) this.#finish('cut')
   }
 

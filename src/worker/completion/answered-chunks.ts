@@ -4,13 +4,14 @@ import { PumpedClient } from './pumped-client.ts'
 
 /** Chunks in the body of the answer to the call, which ends with the call's signal. */
 export class AnsweredChunks implements ChunkSource {
-  readonly record = undefined
   readonly #body: ReadableStream<Uint8Array>
   #head: Uint8Array = new Uint8Array(0)
 
   constructor(body: ReadableStream<Uint8Array>) {
     this.#body = body
   }
+
+  async record(): Promise<undefined> {}
 
   async begin(): Promise<boolean> {
     const reader = this.#body.getReader()

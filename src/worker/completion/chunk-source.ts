@@ -15,6 +15,6 @@ export interface ChunkSource {
    * @throws unknown when either side fails, or the call was ended
    */
   passTo(client: ClientEnd): Promise<void>
-  /** The daemon's record of the stream in JSON, where it came with the end. */
-  readonly record: string | undefined
+  /** The daemon's record of the stream in JSON, where it came with the end or comes since the chunks were cut; empty where it is too large. */
+  record(): Promise<string | undefined>
 }

@@ -19,13 +19,13 @@ export class SeatedChunks implements ChunkSource {
     else call.onAbort(() => seat.cut())
   }
 
-  get record(): string | undefined {
-    return this.#seat.record
+  record(): Promise<string | undefined> {
+    return this.#seat.lastRecord()
   }
 
   async begin(): Promise<boolean> {
     const hasBegun = await this.#seat.begun
-    if (!hasBegun && this.record === undefined) throw cutOff()
+    if (!hasBegun && this.#seat.record === undefined) throw cutOff()
     return hasBegun
   }
 

@@ -119,15 +119,16 @@ export class WrittenStream implements CommittedStream {
   }
 
   #end(): Promise<StreamRecord> {
-    this.#record ??= this.#knownRecord() ?? this.#deps.link.endStream(this.#order.stream)
+    this.#record ??= this.#lastRecord()
     return this.#record
   }
 
-  /** The record that came with the end of the chunks, as far as one did. */
-  #knownRecord(): Promise<StreamRecord> | undefined {
-    const { record } = this.#source
-    if (record === undefined || record === '') return undefined
-    return this.#deps.link.streamRecord(record)
+  /** The record that the daemon sends by itself, or else is asked for, which ends a stream that is open. */
+  async #lastRecord(): Promise<StreamRecord> {
+    const { link } = this.#deps
+    const record = await this.#source.record()
+    if (record === undefined || record === '') return link.endStream(this.#order.stream)
+    return link.streamRecord(record)
   }
 
   #answer(record: StreamRecord | undefined): StreamedAnswer {

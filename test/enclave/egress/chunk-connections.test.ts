@@ -110,14 +110,18 @@ describe('a connection for chunks', () => {
     client.cut(1)
     await cut
     begin(connections, 1).write(Buffer.from('new'))
-    expect(text(await client.next())).toEqual([MESSAGE_KINDS.chunk, 1, '', 'new'])
+    expect([text(await client.next()), text(await client.next())]).toEqual([
+      [MESSAGE_KINDS.end, 1, '', ''],
+      [MESSAGE_KINDS.chunk, 1, '', 'new'],
+    ])
   })
 
-  it('takes no notice of what the worker says of a stream that has ended', async () => {
+  it('takes no notice of what was taken of a stream that has ended, and answers that nothing more comes of one that it does not know', async () => {
     const connections = new ChunkConnections()
     const client = await connect(connections)
     client.taken(7, 4_000_000_000)
     client.cut(7)
+    expect(text(await client.next())).toEqual([MESSAGE_KINDS.end, 7, '', ''])
     const chunks = begin(connections, 8)
     chunks.write(Buffer.from('still open'))
     expect(text(await client.next())).toEqual([MESSAGE_KINDS.chunk, 8, '', 'still open'])

@@ -174,11 +174,12 @@ describe('the record of a stream', () => {
 })
 
 describe('a stream that was cut', () => {
-  it('sends nothing more, whatever is written or taken after that', () => {
-    const { chunks, said, sent, take } = open()
+  it('is answered at once, and sends nothing more, whatever is written or taken after that', () => {
+    const { chunks, said, sent, ends, take } = open()
     chunks.write(numbered(2 * CHUNK_WINDOW_BYTES))
-    const before = sent.length
     chunks.cut()
+    expect(ends()).toEqual([new Uint8Array(0)])
+    const before = sent.length
     expect([chunks.destroyed, chunks.writableFinished, said]).toEqual([true, false, ['close']])
     expect(chunks.write(numbered(10))).toBe(true)
     chunks.end()
@@ -188,17 +189,44 @@ describe('a stream that was cut', () => {
     expect([sent.length, said, chunks.hasRecord]).toEqual([before, ['close'], false])
   })
 
-  it('is cut where its record waits for chunks to be taken, and the worker does not have it', () => {
+  it('is answered with the record that waits for chunks to be taken', () => {
     const { chunks, said, ends } = open()
     chunks.write(numbered(2 * CHUNK_WINDOW_BYTES))
     chunks.close(RECORD)
     chunks.cut()
-    expect([ends(), said, chunks.writableFinished, chunks.hasRecord]).toEqual([
-      [],
-      ['close'],
-      false,
-      false,
-    ])
+    expect(ends().map(recordOf)).toEqual([RECORD])
+    expect([said, chunks.writableFinished, chunks.hasRecord]).toEqual([['close'], false, true])
+  })
+
+  it('is answered with the record by which it is closed then', () => {
+    const { chunks, ends } = open()
+    chunks.once('close', () => chunks.close(RECORD))
+    chunks.write(numbered(1))
+    chunks.cut()
+    expect(ends().map(recordOf)).toEqual([RECORD])
+    expect([chunks.writableFinished, chunks.hasRecord]).toEqual([false, true])
+  })
+
+  it('is answered without a record that is too large for a message', () => {
+    const { chunks, ends } = open()
+    chunks.once('close', () => chunks.close(recordIn(MAX_MESSAGE_BODY_BYTES + 1)))
+    chunks.cut()
+    expect([ends(), chunks.hasRecord]).toEqual([[new Uint8Array(0)], false])
+  })
+})
+
+describe('a stream whose connection has ended', () => {
+  it.each(['before', 'after'])('tells nobody its record, which it had %s that', (when) => {
+    const { chunks, said, sent } = open()
+    chunks.write(numbered(2 * CHUNK_WINDOW_BYTES))
+    const before = sent.length
+    if (when === 'before') chunks.close(RECORD)
+    else chunks.once('close', () => chunks.close(RECORD))
+    chunks.drop()
+    chunks.drop()
+    chunks.cut()
+    expect([sent.length, said, chunks.destroyed]).toEqual([before, ['close'], true])
+    expect([chunks.writableFinished, chunks.hasRecord]).toEqual([false, false])
   })
 })
 

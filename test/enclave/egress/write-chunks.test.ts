@@ -212,13 +212,26 @@ describe('a record that is too large for a message', () => {
 })
 
 describe('a stream that is cut', () => {
+  it('ends as stopped, tells its record, and is soon forgotten since the worker has it', () => {
+    const { asked, chunks, ends, give, memory, written } = openResponse()
+    give(delta('Hello'))
+    chunks.cut()
+    expect(ends()).toMatchObject([{ ending: { kind: 'stopped' }, finish_reason: null }])
+    expect(written.hasRoom()).toBe(true)
+    vi.advanceTimersByTime(ASKED_AGAIN_MS - 1)
+    expect(written.has(ORDER.stream)).toBe(true)
+    vi.advanceTimersByTime(1)
+    expect([written.has(ORDER.stream), isFree(memory)]).toEqual([false, true])
+    expect(asked).not.toContain('resume')
+  })
+
   it.each([
-    ['ends as stopped, and its record can be asked for within its time', 0],
-    ['is forgotten with its record after that', 1],
+    ['with its connection can be asked for within its time', 0],
+    ['with its connection is forgotten after that', 1],
   ])('%s', (_what, more) => {
     const { asked, chunks, ends, give, memory, written } = openResponse()
     give(delta('x'.repeat(300_000)))
-    chunks.cut()
+    chunks.drop()
     expect([ends(), written.hasRoom(), isFree(memory)]).toEqual([[], false, false])
     vi.advanceTimersByTime(LEFT_MS - 1 + more)
     const record = written.end(ORDER.stream)
@@ -240,14 +253,32 @@ describe('a stream that is cut', () => {
     expect(asked).toEqual(['abort'])
   })
 
-  it('after its provider has ended keeps how that was, for a worker that asks at once', () => {
-    const { answer, chunks, ends, give, written } = open()
+  it('after its provider has ended tells how that was', () => {
+    const { answer, chunks, ends, give } = open()
     give(delta('x'.repeat(2 * CHUNK_WINDOW_BYTES)), STOP)
     answer.finish()
     chunks.cut()
+    expect(ends()).toMatchObject([{ ending: { kind: 'complete' }, finish_reason: 'stop' }])
+  })
+
+  it('with its connection after its provider has ended keeps how that was, for a worker that asks at once', () => {
+    const { answer, chunks, ends, give, written } = open()
+    give(delta('x'.repeat(2 * CHUNK_WINDOW_BYTES)), STOP)
+    answer.finish()
+    chunks.drop()
     vi.advanceTimersByTime(LEFT_MS - 1)
     expect(written.end(ORDER.stream)).toMatchObject({ ending: { kind: 'complete' } })
     expect(ends()).toEqual([])
+  })
+
+  it('whose record is too large for a message keeps it, for a worker that asks at once', () => {
+    const { answer, chunks, ends, give, written } = openResponse()
+    give(delta('x'.repeat(MAX_MESSAGE_BODY_BYTES)), STOP)
+    answer.finish()
+    chunks.cut()
+    expect(ends()).toEqual([undefined])
+    vi.advanceTimersByTime(LEFT_MS - 1)
+    expect(written.end(ORDER.stream)).toMatchObject({ ending: { kind: 'complete' } })
   })
 
   it('before its provider has said anything is known to the worker that asks', () => {
@@ -260,7 +291,8 @@ describe('a stream that is cut', () => {
 it('a stream whose name is in use is refused, and its number is free again; the first one is as it was', () => {
   const first = open()
   first.give(delta('Hello'))
-  const chunks = new SentChunks(() => {})
+  const sent: unknown[] = []
+  const chunks = new SentChunks((message) => sent.push(message))
   const closed = vi.fn<() => void>()
   chunks.once('close', closed)
   const again = () =>
@@ -275,7 +307,8 @@ it('a stream whose name is in use is refused, and its number is free again; the 
   expect(again).toThrow(
     expect.objectContaining({ code: 'invalid_request', message: 'the stream is not new' }),
   )
-  expect([chunks.destroyed, closed.mock.calls.length]).toEqual([true, 1])
+  // Its call says so. An end would stand for the first one's.
+  expect([chunks.destroyed, closed.mock.calls.length, sent]).toEqual([true, 1, []])
   first.give(STOP)
   first.answer.finish()
   expect(first.ends()).toMatchObject([{ finish_reason: 'stop' }])

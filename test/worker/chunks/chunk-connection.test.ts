@@ -80,6 +80,39 @@ describe('a connection for chunks', () => {
     expect(connection.hasEnded).toBe(false)
   })
 
+  it("gives a stream that was cut the daemon's answer, and drops the chunks that were on their way", async () => {
+    const { socket, served } = set()
+    const { seat, pipe, id } = served()
+    seat.leave()
+    const answer = seat.lastRecord()
+    socket.reply(chunk(id, utf8('late')), end(id))
+    expect([await answer, pipe.text]).toEqual(['{}', ''])
+    await settled()
+    expect(socket.sent).toMatchObject([{ kind: MESSAGE_KINDS.cut, id }])
+    // The number is unknown now.
+    socket.reply(chunk(id, utf8('later')))
+    await settled()
+    expect(socket.sent).toMatchObject([
+      { kind: MESSAGE_KINDS.cut, id },
+      { kind: MESSAGE_KINDS.cut, id },
+    ])
+  })
+
+  it('has no answer for a stream that was cut, or is cut later, once it has ended, and does not count that one', async () => {
+    const { socket, served, ended, run } = set()
+    const [before, after] = [served(), served()]
+    before.seat.cut()
+    const answer = before.seat.lastRecord()
+    socket.tell('close')
+    await run
+    after.seat.cut()
+    expect([await answer, await after.seat.lastRecord(), ended]).toEqual([
+      undefined,
+      undefined,
+      [1],
+    ])
+  })
+
   it('refuses a chunk of a stream that it does not know, and ignores its end', async () => {
     const { socket, connection } = set()
     socket.reply(end(7), chunk(7, utf8('a')))

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { CHUNK_WINDOW_BYTES, TAKEN_STEP_BYTES } from '../../../src/protocol/link-messages.ts'
+import type { After } from '../../../src/worker/batching/deadline-timer.ts'
 import { Seat } from '../../../src/worker/chunks/seat.ts'
 import { settled } from '../calls/fake-socket.ts'
 import { HandPipe } from './hand-pipe.ts'
@@ -175,6 +176,68 @@ describe('the chunks of a seat', () => {
       ])
       seat.take(utf8('late;'))
       expect(pipe.text).toBe('one;')
+    }
+  })
+})
+
+describe('the last record of a seat', () => {
+  /** Timers that fire when they are told to. */
+  const timers = () => {
+    const waits: { ms: number; passed: () => void; isStopped: boolean }[] = []
+    const callAfter: After = (ms, passed) => {
+      const wait = { ms, passed, isStopped: false }
+      waits.push(wait)
+      return { stop: () => void (wait.isStopped = true) }
+    }
+    return { waits, callAfter }
+  }
+
+  it('is the one that came with the end, also while chunks wait and of a client that leaves then', async () => {
+    const { seat } = set()
+    seat.take(utf8('one;'))
+    seat.takeEnd(RECORD)
+    expect(await seat.lastRecord()).toBe('{"record":1}')
+    seat.leave()
+    seat.takeEnd(utf8('{"record":2}'))
+    expect(await seat.lastRecord()).toBe('{"record":1}')
+  })
+
+  it('is not waited for while chunks are awaited', async () => {
+    const { seat } = set()
+    seat.take(utf8('one;'))
+    const { waits, callAfter } = timers()
+    expect([await seat.lastRecord(callAfter), waits]).toEqual([undefined, []])
+  })
+
+  it.each([
+    ['cut', '{"record":1}'],
+    ['leave', '{"record":1}'],
+    ['leave', ''],
+  ] as const)('is the answer to a %s (%j)', async (how, answer) => {
+    const { seat } = set()
+    const { waits, callAfter } = timers()
+    seat.take(utf8('one;'))
+    seat[how]()
+    const record = stateOf(seat.lastRecord(callAfter))
+    await settled()
+    expect(record.value).toBe('pending')
+    seat.takeEnd(utf8(answer))
+    await settled()
+    // That it came with the end of all chunks is not said.
+    expect([record.value, seat.record]).toEqual([answer, undefined])
+    expect(waits).toMatchObject([{ ms: 2_000, isStopped: true }])
+  })
+
+  it('does not come where the connection is lost, or the answer is late', async () => {
+    for (const how of ['lost', 'late'] as const) {
+      const { seat } = set()
+      const { waits, callAfter } = timers()
+      seat.leave()
+      const record = stateOf(seat.lastRecord(callAfter))
+      if (how === 'lost') seat.lose()
+      else waits[0]?.passed()
+      await settled()
+      expect(record.value).toBeUndefined()
     }
   })
 })

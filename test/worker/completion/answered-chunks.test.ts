@@ -34,7 +34,7 @@ describe('chunks in the body of an answer', () => {
   it('have not begun where the body is empty, and their record is to be asked for', async () => {
     const source = new AnsweredChunks(bodyOf([]))
     expect(await source.begin()).toBe(false)
-    expect(source.record).toBeUndefined()
+    expect(await source.record()).toBeUndefined()
   })
 
   it('fail where the body breaks, before the first one and after it', async () => {

@@ -30,7 +30,7 @@ describe('chunks that come to a seat', () => {
     seat.take(utf8('two;'))
     seat.takeEnd(RECORD)
     await source.passTo(client)
-    expect(source.record).toBe('{"record":1}')
+    expect(await source.record()).toBe('{"record":1}')
     await client.finish(utf8('last;'))
     expect(await text).toBe('one;two;last;')
   })
@@ -39,7 +39,7 @@ describe('chunks that come to a seat', () => {
     for (const record of ['{"record":1}', '']) {
       const { seat, source } = set()
       seat.takeEnd(utf8(record))
-      expect([await source.begin(), source.record]).toEqual([false, record])
+      expect([await source.begin(), await source.record()]).toEqual([false, record])
     }
   })
 
@@ -101,5 +101,14 @@ describe('chunks that come to a seat', () => {
     const { source, ended } = set()
     source.leave()
     expect(ended).toEqual([true])
+  })
+
+  it('have not begun where they were cut, although the daemon answers with a record', async () => {
+    const { seat, source, call } = set()
+    const begun = source.begin()
+    call.abort(new Error('too late'))
+    seat.takeEnd(RECORD)
+    await expect(begun).rejects.toThrow(CUT_OFF)
+    expect(await source.record()).toBe('{"record":1}')
   })
 })

@@ -97,8 +97,10 @@ describe('a stream whose chunks are sent to a seat', () => {
       const { body } = await answer
       if (notice === 'response') await body?.cancel()
       else client.abort()
+      await seat.over
+      seat.takeEnd(sent(STOPPED))
       expect(await ledger()).toEqual(BILLED)
-      expect([asked, ended]).toEqual([['end'], [true]])
+      expect([asked, ended]).toEqual([[], [true]])
       await body?.cancel()
       expect(await Promise.all(served)).toHaveLength(1)
     },

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
 import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
@@ -143,14 +143,41 @@ describe('a stream whose chunks are sent', () => {
     })
   })
 
-  it('ends with its client, and what its provider has produced is asked for', async () => {
+  it('ends with its client, and the daemon answers with what its provider has produced', async () => {
     const { seat, relay, asked, ended } = set()
     seat.take(CHUNK)
     const { client, relayed } = await relay()
     await client.readable.cancel()
-    expect((await relayed).end).toEqual({ kind: 'client_gone' })
-    expect([asked, ended]).toEqual([[CHUNK_ORDER.stream], [true]])
+    await seat.over
+    seat.takeEnd(sent({ ...LOST, ending: { kind: 'stopped' } }))
+    const { end, answer, providerDigest } = await relayed
+    expect([end, answer.usage]).toEqual([
+      { kind: 'client_gone' },
+      expect.objectContaining({ promptTokens: 7, completionTokens: 5 }),
+    ])
+    expect(await providerDigest()).toBe(RECORD.provider_sha256)
+    expect([asked, ended]).toEqual([[], [true]])
   })
+
+  it.each(['too large to be sent', 'not sent in time'])(
+    'ends with its client, and what its provider has produced is asked for where the record is %s',
+    async (why) => {
+      vi.useFakeTimers()
+      try {
+        const { seat, relay, asked } = set()
+        seat.take(CHUNK)
+        const { client, relayed } = await relay()
+        await client.readable.cancel()
+        await seat.over
+        if (why === 'too large to be sent') seat.takeEnd(new Uint8Array(0))
+        else await vi.advanceTimersByTimeAsync(2_000)
+        expect((await relayed).end).toEqual({ kind: 'client_gone' })
+        expect(asked).toEqual([CHUNK_ORDER.stream])
+      } finally {
+        vi.useRealTimers()
+      }
+    },
+  )
 
   it('is ended by the daemon where its time is up, after a whole event', async () => {
     const { seat, relay, asked, budget } = set()
