@@ -120,7 +120,6 @@ const STREAMS = 30
 async function areSeated(): Promise<boolean> {
   const clients = await held(STREAMS)
   const connections = linkConnections()
-  // Where clients leave, the worker opens connections to ask how their streams ended.
   for (const end of finish.splice(0)) end()
   await Promise.all(clients.map((each) => each.hears('[DONE]')))
   for (const each of clients) each.leave()
@@ -142,11 +141,14 @@ test('streams side by side have no connections of their own to the daemon', asyn
   await expect.poll(areSeated, { timeout: 60_000 }).toBe(true)
 })
 
-test('clients that reset their connections while the provider is silent are noticed before the end of their time', async () => {
-  for (const each of await held(20)) each.reset()
+test('clients that reset their connections while the provider is silent are noticed before the end of their time, and no connection is opened to ask for their records', async () => {
+  const clients = await held(STREAMS)
+  const before = linkConnections()
+  for (const each of clients) each.reset()
   finish.splice(0)
   // A fraction of what a stream may last.
   await expect.poll(openRequests, { timeout: 8_000 }).toBe(0)
+  expect(linkConnections() - before).toBeLessThan(STREAMS / 3)
   expect(world.provider.calls('begun').every(({ wire }) => wire.over)).toBe(true)
 })
 
