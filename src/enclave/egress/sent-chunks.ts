@@ -140,7 +140,9 @@ export class SentChunks implements WorkerBody {
   #sendRecord(record: StreamRecord): void {
     if (this.#mayNotEnd) return
     const body = Buffer.from(JSON.stringify(record))
-    this.#hasRecord = body.length <= MAX_MESSAGE_BODY_BYTES
+    // Any number of streams may be cut at once, by which each is to take no more of the connection than it could before.
+    const maxBytes = this.#isCut ? CHUNK_WINDOW_BYTES : MAX_MESSAGE_BODY_BYTES
+    this.#hasRecord = body.length <= maxBytes
     this.#sendEnd(this.#hasRecord ? body : NOTHING)
   }
 
