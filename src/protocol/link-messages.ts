@@ -30,13 +30,13 @@ export const MESSAGE_KINDS = {
   /** To the worker, as the next one of a connection for chunks: the next bytes of that stream, cut anywhere. No head. */
   chunk: 6,
   /**
-   * To the worker: nothing more comes of that stream. The body is its `StreamRecord` in JSON; empty where that is too large for a message
-   * and is to be asked for (`LINK_PATHS.streams`), or is unknown. No head.
+   * To the worker: nothing more comes of that stream. The body is its `StreamRecord` in JSON; empty where that is too large for a message,
+   * or for the answer to a `cut`, and is to be asked for (`LINK_PATHS.streams`), or is unknown. No head.
    */
   end: 7,
   /** From the worker: how many bytes of that stream's chunks its client has taken since it said so last (`printTaken`). No head. */
   taken: 8,
-  /** From the worker: no more chunks of that stream are wanted. The daemon answers with `end`, unless it has sent that. No head, no body. */
+  /** From the worker: no more chunks of that stream are wanted. The daemon answers with `end`, also where it has sent that. No head, no body. */
   cut: 9,
 } as const
 

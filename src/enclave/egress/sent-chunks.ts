@@ -30,8 +30,8 @@ export class SentChunks implements WorkerBody {
   #record: StreamRecord | undefined
   #isOver = false
   #isCut = false
-  /** Whether an end was sent, or none may be. */
-  #mayNotEnd = false
+  /** Nothing more is sent: the worker was told the end, or is not to be. */
+  #isSilent = false
   #hasRecord = false
 
   constructor(send: SendChunk) {
@@ -99,16 +99,16 @@ export class SentChunks implements WorkerBody {
   cut(): void {
     if (this.#isOver) return
     this.#dropWaiting()
-    // Of a stream that was open there is a record once it is closed.
     if (this.#record !== undefined) this.#sendRecord(this.#record)
+    // A stream that was open ends by that, and calls `close` with its record.
     this.#over()
-    if (!this.#mayNotEnd) this.#sendEnd(NOTHING)
+    if (!this.#isSilent) this.#sendEnd(NOTHING)
   }
 
   /** Nothing more may be sent: the worker's connection has ended, or the stream is refused. */
   drop(): void {
     if (this.#isOver) return
-    this.#mayNotEnd = true
+    this.#isSilent = true
     this.#dropWaiting()
     this.#over()
   }
@@ -138,14 +138,16 @@ export class SentChunks implements WorkerBody {
   }
 
   #sendRecord(record: StreamRecord): void {
-    if (this.#mayNotEnd) return
+    if (this.#isSilent) return
     const body = Buffer.from(JSON.stringify(record))
-    this.#hasRecord = body.length <= MAX_MESSAGE_BODY_BYTES
+    // Any number of streams may be cut at once, by which each is to take no more of the connection than it could before.
+    const maxBytes = this.#isCut ? CHUNK_WINDOW_BYTES : MAX_MESSAGE_BODY_BYTES
+    this.#hasRecord = body.length <= maxBytes
     this.#sendEnd(this.#hasRecord ? body : NOTHING)
   }
 
   #sendEnd(body: Uint8Array): void {
-    this.#mayNotEnd = true
+    this.#isSilent = true
     this.#send({ kind: MESSAGE_KINDS.end, body })
   }
 

@@ -1,3 +1,4 @@
+import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { Log } from '../log.ts'
 import { LinkError } from '../link-error.ts'
 import type { ChunkJoiner, RestingSource } from './chunk-joiner.ts'
@@ -41,13 +42,9 @@ export function writeChunks(
   ordered: OrderedChunks,
   answer: ProviderAnswer,
   begin: () => WorkerBody,
-  { open, written, ...deps }: ChunkWriting,
+  writing: ChunkWriting,
 ): void {
-  requireNew(ordered, written)
-  written.add(ordered.order.stream, (ended, left) => {
-    const own = { source: open.connection, ended, left }
-    return new WrittenStream(ordered, answer, begin(), { ...deps, ...own })
-  })
+  add(ordered, answer, begin, writing, () => {})
 }
 
 /**
@@ -58,30 +55,34 @@ export function sendChunks(
   ordered: OrderedChunks,
   answer: ProviderAnswer,
   chunks: SentChunks,
-  { open, written, ...deps }: ChunkWriting,
+  writing: ChunkWriting,
 ): void {
   const { stream } = ordered.order
+  const { written } = writing
   if (written.has(stream)) chunks.drop()
-  requireNew(ordered, written)
-  written.add(stream, (ended, left) => {
-    const own: Pick<WrittenStreamDeps, 'ended'> = {
-      ended(record, keptMs, dropped) {
-        ended(record, keptMs, dropped)
-        chunks.close(record)
-      },
-    }
-    return new WrittenStream(ordered, answer, chunks, {
-      source: open.connection,
-      left,
-      ...deps,
-      ...own,
-    })
-  })
+  const begin = () => chunks
+  add(ordered, answer, begin, writing, (record) => chunks.close(record))
   chunks.once('close', () => {
     if (chunks.hasRecord) written.end(stream)
   })
 }
 
-function requireNew({ order }: OrderedChunks, written: WrittenStreams): void {
-  if (written.has(order.stream)) throw new LinkError('invalid_request', 'the stream is not new')
+/** @param tell called with the record once that can be asked for */
+function add(
+  ordered: OrderedChunks,
+  answer: ProviderAnswer,
+  begin: () => WorkerBody,
+  { open, written, ...deps }: ChunkWriting,
+  tell: (record: StreamRecord) => void,
+): void {
+  const { stream } = ordered.order
+  if (written.has(stream)) throw new LinkError('invalid_request', 'the stream is not new')
+  written.add(stream, (keep, left) => {
+    const ended: WrittenStreamDeps['ended'] = (record, keptMs, dropped) => {
+      keep(record, keptMs, dropped)
+      tell(record)
+    }
+    const own = { source: open.connection, ended, left }
+    return new WrittenStream(ordered, answer, begin(), { ...deps, ...own })
+  })
 }

@@ -19,16 +19,15 @@ const NOTHING = new Uint8Array(0)
 export class ChunkConnection {
   /** A UUID, by which the daemon knows it. */
   readonly id: string
+  /** Of streams of which the daemon has not said yet that nothing more comes, also those that were cut here. */
   readonly #seats = new BriefMap<number, { readonly seat: Seat }>()
-  /** Of streams that were cut here, of which the daemon has not said yet that nothing more comes. */
-  readonly #cut = new BriefMap<number, { readonly seat: Seat }>()
   #lastStream = 0
   #messages: LinkMessage[] = []
   #wake: (() => void) | undefined
   readonly #ended: (streams: number) => void
   #hasEnded = false
 
-  /** @param ended called when it has ended, with the number of its open streams */
+  /** @param ended called when it has ended, with the number of streams that were cut by that */
   constructor(id: string, ended: (streams: number) => void) {
     this.id = id
     this.#ended = ended
@@ -46,10 +45,7 @@ export class ChunkConnection {
       connect: connect(stream),
       tellTaken: (bytes) => this.#push(stream, MESSAGE_KINDS.taken, printTaken(bytes)),
       ended: (mayCome) => {
-        this.#seats.take(stream)
-        if (!mayCome || this.#hasEnded) return
-        this.#cut.add(stream, { seat })
-        this.#push(stream, MESSAGE_KINDS.cut, NOTHING)
+        if (mayCome) this.#push(stream, MESSAGE_KINDS.cut, NOTHING)
       },
     })
     this.#seats.add(stream, { seat })
@@ -79,14 +75,18 @@ export class ChunkConnection {
   end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    this.#ended(this.#seats.size)
-    for (const seats of [this.#seats, this.#cut]) for (const [, { seat }] of seats) seat.lose()
+    let cut = 0
+    for (const [stream, { seat }] of this.#seats) {
+      this.#seats.take(stream)
+      if (seat.lose()) cut += 1
+    }
+    this.#ended(cut)
     this.#wake?.()
   }
 
   #nextStream(): number {
     do this.#lastStream = (this.#lastStream + 1) >>> 0
-    while (this.#seats.has(this.#lastStream) || this.#cut.has(this.#lastStream))
+    while (this.#seats.has(this.#lastStream))
     return this.#lastStream
   }
 
@@ -102,12 +102,12 @@ export class ChunkConnection {
   }
 
   #takeMessage({ kind, id, body }: LinkMessage): void {
-    const seat = this.#seats.get(id)?.seat
-    if (kind === MESSAGE_KINDS.end) return (seat ?? this.#cut.take(id)?.seat)?.takeEnd(body)
+    if (kind === MESSAGE_KINDS.end) return this.#seats.take(id)?.seat.takeEnd(body)
     if (kind !== MESSAGE_KINDS.chunk) throw new TypeError('a message that only a worker sends')
+    const seat = this.#seats.get(id)?.seat
     if (seat !== undefined) return seat.take(body)
-    // Those of a stream that was cut were on their way.
-    if (!this.#cut.has(id)) this.#push(id, MESSAGE_KINDS.cut, NOTHING)
+    // The stream was cut before it began.
+    return this.#push(id, MESSAGE_KINDS.cut, NOTHING)
   }
 
   #push(id: number, kind: LinkMessage['kind'], body: Uint8Array): void {

@@ -130,7 +130,7 @@ export class Seat {
     this.#finish('cut')
   }
 
-  /** For the object: a chunk, which is a part of a frame. */
+  /** For the object: a chunk, which is a part of a frame. Those of a stream that was cut here were on their way. */
   take(part: Uint8Array): void {
     if (this.#end !== undefined) return
     if (this.#writer === undefined) this.#early.push(copyBytes(part))
@@ -148,10 +148,15 @@ export class Seat {
     this.#finishIfTaken()
   }
 
-  /** For the object: the connection to the daemon has ended. What has all come is still passed on. */
-  lose(): void {
+  /**
+   * For the object: the connection to the daemon has ended. What has all come is still passed on.
+   * @returns whether the stream is cut by that
+   */
+  lose(): boolean {
     this.#cutAnswer.resolve(undefined)
-    if (this.#record === undefined) this.#finish('cut')
+    const isOpen = this.#end === undefined && this.#record === undefined
+    if (isOpen) this.#finish('cut')
+    return isOpen
   }
 
   /** The client is gone, or is given up because it does not read. */

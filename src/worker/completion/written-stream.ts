@@ -44,7 +44,8 @@ export class WrittenStream implements CommittedStream {
   readonly #order: ChunkOrder
   readonly #source: ChunkSource
   readonly #deps: WrittenStreamDeps
-  #record: Promise<StreamRecord> | undefined
+  /** The record as it was asked for. */
+  #asked: Promise<StreamRecord> | undefined
 
   constructor(order: ChunkOrder, source: ChunkSource, deps: WrittenStreamDeps) {
     this.pumped = (onDisconnect) => source.pumped(onDisconnect)
@@ -118,17 +119,13 @@ export class WrittenStream implements CommittedStream {
     link.state().catch(() => clock.abort(daemonLost()))
   }
 
-  #end(): Promise<StreamRecord> {
-    this.#record ??= this.#lastRecord()
-    return this.#record
-  }
-
-  /** The record that the daemon sends by itself, or else is asked for, which ends a stream that is open. */
-  async #lastRecord(): Promise<StreamRecord> {
+  /** The record that the daemon sends by itself, or else is asked for once, which ends a stream that is open. */
+  async #end(): Promise<StreamRecord> {
     const { link } = this.#deps
     const record = await this.#source.record()
-    if (record === undefined || record === '') return link.endStream(this.#order.stream)
-    return link.streamRecord(record)
+    if (record !== undefined && record !== '') return link.streamRecord(record)
+    this.#asked ??= link.endStream(this.#order.stream)
+    return this.#asked
   }
 
   #answer(record: StreamRecord | undefined): StreamedAnswer {

@@ -207,12 +207,24 @@ describe('a stream that was cut', () => {
     expect([chunks.writableFinished, chunks.hasRecord]).toEqual([false, true])
   })
 
-  it('is answered without a record that is too large for a message', () => {
-    const { chunks, ends } = open()
-    chunks.once('close', () => chunks.close(recordIn(MAX_MESSAGE_BODY_BYTES + 1)))
-    chunks.cut()
-    expect([ends(), chunks.hasRecord]).toEqual([[new Uint8Array(0)], false])
-  })
+  it.each(['waits', 'follows'])(
+    'is answered without a record that %s and is larger than the window',
+    (when) => {
+      for (const [more, isSent] of [
+        [0, true],
+        [1, false],
+      ] as const) {
+        const { chunks, ends } = open()
+        const record = recordIn(CHUNK_WINDOW_BYTES + more)
+        chunks.write(numbered(2 * CHUNK_WINDOW_BYTES))
+        if (when === 'waits') chunks.close(record)
+        else chunks.once('close', () => chunks.close(record))
+        chunks.cut()
+        expect(ends().map(recordOf)).toEqual([isSent ? record : undefined])
+        expect(chunks.hasRecord).toBe(isSent)
+      }
+    },
+  )
 })
 
 describe('a stream whose connection has ended', () => {

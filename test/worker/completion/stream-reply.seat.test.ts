@@ -106,6 +106,21 @@ describe('a stream whose chunks are sent to a seat', () => {
     },
   )
 
+  test('whose client leaves before its first chunk is billed by the answer to that, and leaves no timer', async () => {
+    const timers = ownTimers()
+    const client = new AbortController()
+    const { answer, seat, ledger, asked, ended } = await seated({ clientSignal: client.signal })
+    const told = textOf(answer)
+    // The provider has accepted the request by then.
+    for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
+    client.abort()
+    await seat.over
+    seat.takeEnd(sent(STOPPED))
+    expect(await told).toMatch(/^refused: /)
+    expect(await ledger()).toEqual(BILLED)
+    expect([asked, ended, timers.left()]).toEqual([[], [true], 0])
+  })
+
   test('whose time is up ends with an error event after its last chunk, and is billed', async () => {
     const timeouts = { stream_ms: 60_000 }
     const { answer, seat, ledger, asked } = await seated({ timeouts })

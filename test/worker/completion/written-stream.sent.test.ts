@@ -195,8 +195,23 @@ describe('a stream whose chunks are sent', () => {
     seat.take(CHUNK)
     const { relayed } = await relay()
     budget.abort(new LinkUnavailable('the enclave daemon cannot be reached'))
+    await seat.over
+    seat.lose()
     expect((await relayed).end).toMatchObject(DAEMON_LOST)
     expect(ended).toEqual([true])
+  })
+
+  it('is cut where its time is up and its daemon cannot be asked, but is billed by the answer to that', async () => {
+    const { seat, relay, asked, budget } = set(true)
+    seat.take(CHUNK)
+    const { relayed } = await relay()
+    budget.abort(new Error('too late'))
+    expect(await seat.over).toBe('cut')
+    seat.takeEnd(sent({ ...LOST, ending: { kind: 'stopped' } }))
+    const { end, answer } = await relayed
+    expect(end).toMatchObject({ kind: 'cut' })
+    expect(answer.usage).toMatchObject({ promptTokens: 7, completionTokens: 5 })
+    expect(asked).toEqual([CHUNK_ORDER.stream])
   })
 })
 
