@@ -13,8 +13,7 @@ import {
   readPublicKey,
   readText,
   writeDocument,
-  writePrivateKey,
-  writePublicKey,
+  writeKeyPair,
 } from './release/files.ts'
 import { readMetadata, makeManifest } from './release/manifest.ts'
 import { addLogCommands } from './release/log-commands.ts'
@@ -65,8 +64,7 @@ program
   .requiredOption('--public <file>', 'public JWK to write')
   .action(async (options: { private: string; public: string }) => {
     const key = await makeSigningKey({ extractable: true })
-    await writePrivateKey(options.private, key)
-    await writePublicKey(options.public, key.publicJwk)
+    await writeKeyPair(options, key)
     print({ kid: key.kid })
   })
 

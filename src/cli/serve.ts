@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, Option } from 'commander'
 import { CSR_FILE } from '../host/serve/certificates.ts'
-import { moveLedger } from '../host/serve/move-ledger.ts'
+import { moveLedger, requireLedger } from '../host/serve/move-ledger.ts'
 import { addServeOptions, type ServeOptions } from '../host/serve/options.ts'
 import { Server } from '../host/serve/server.ts'
 import { readServingFile, SERVING_FILE } from '../host/serve/serving-file.ts'
@@ -57,6 +57,7 @@ export function serveSubcommand(signals: Pick<HeldSignals, 'take'>): Subcommand 
 }
 
 function moveLedgerOf({ stateDir, to }: { stateDir: string; to: EmbeddedEngine }): void {
+  requireLedger(stateDir, to)
   const { file, former, rows } = moveLedger(openStateDir(stateDir), to)
   console.log(`${rows} rows are in ${file} now: start the router with STORAGE=${to}.`)
   console.log(`${former} has the receipts too: delete it once the router serves.`)

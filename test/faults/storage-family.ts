@@ -9,7 +9,7 @@ import { content, DONE, interrupted, sound, STOP, usageFrame } from './answers.t
 import { ask } from './ask.ts'
 import { ledgerTextOf, settledLedger } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
-import { openWorld, type World } from './world.ts'
+import { openWorld, type StackWorld, type World } from './world.ts'
 
 /** Storage that is full, locked or gone: nothing is done that cannot be written down, and all heals by itself. */
 
@@ -108,7 +108,7 @@ function mountsAllowed(): boolean {
   }
 }
 
-interface DiskWorld extends World {
+interface DiskWorld extends StackWorld {
   readonly storageDir: string
 }
 
@@ -176,6 +176,25 @@ const LOCKED: Trial<DiskWorld> = {
           lock.close()
         }
       },
+    })
+  },
+}
+
+const WRITES_REFUSED: Trial<DiskWorld> = {
+  name: 'failure 29: a file system that refuses every write, as one that was mounted read-only after an error',
+  expected: EXPECTED,
+  run: (world) => {
+    const { ledger = Number.NaN } = world.stack.local.pids
+    // No file system can be mounted read-only under files that are open. The kernel refuses this process every write just the same;
+    // workerd would end at once, by SIGXFSZ.
+    const limit = (bytes: string) =>
+      execFileSync('prlimit', ['--pid', String(ledger), `--fsize=${bytes}:unlimited`])
+    return during(world, {
+      begin: async () => {
+        limit('0')
+        await noticed(world)
+      },
+      end: () => void limit('unlimited'),
     })
   },
 }
@@ -274,7 +293,7 @@ export const STORAGE_FAMILIES: readonly AnyFamily[] = [
         }),
         family({
           name: 'storage faults on the disk of a ledger process',
-          trials: [DISK_FULL, LOCKED],
+          trials: [DISK_FULL, WRITES_REFUSED, LOCKED],
           atATime: 1,
           open: () => openDiskWorld('sqlite'),
           close: (world) => world.close(),

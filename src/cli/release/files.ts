@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { lstat, open, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { replaceFile } from '../../client/node/replace-file.ts'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
@@ -11,15 +11,38 @@ import { ReleaseError } from './release-error.ts'
 /** Permission bits of all users but the owner. */
 const OTHER_USERS_MODE = 0o077
 
+/** Where the two halves of a key are written. */
+export interface KeyFiles {
+  readonly private: string
+  readonly public: string
+}
+
+/**
+ * Writes both halves of a key, or neither: a private key that is left behind without its public one would only be a
+ * secret too many, and in the way of the next try.
+ */
+export async function writeKeyPair(files: KeyFiles, key: SigningKey): Promise<void> {
+  await requireAbsent(files.public)
+  await writePrivateKey(files.private, key)
+  try {
+    await writeNew(files.public, `${JSON.stringify(key.publicJwk, null, 2)}\n`, 0o644)
+  } catch (error) {
+    await rm(files.private, { force: true })
+    throw error
+  }
+}
+
+/** As `writeNew` would, before anything is written. A link that leads nowhere is in the way, too. */
+async function requireAbsent(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined)
+  if (found !== undefined) throw new ReleaseError(`${path} cannot be written: EEXIST`)
+}
+
 /** Writes a private key that only the owner can read; never replaces an existing file. */
 export async function writePrivateKey(path: string, { privateKey }: SigningKey): Promise<void> {
   const jwk = await crypto.subtle.exportKey('jwk', privateKey)
   const { kty, crv, x, y, d } = jwk
   await writeNew(path, `${JSON.stringify({ kty, crv, x, y, d }, null, 2)}\n`, 0o600)
-}
-
-export async function writePublicKey(path: string, jwk: PublicSigningJwk): Promise<void> {
-  await writeNew(path, `${JSON.stringify(jwk, null, 2)}\n`, 0o644)
 }
 
 /** Refuses a file that other users can read: its key must be considered compromised. */
@@ -102,9 +125,18 @@ async function parseFile(path: string): Promise<unknown> {
   return parseStrictJson(await readFile(path), 'file')
 }
 
+/** Leaves nothing behind of a file that the disk does not take as a whole. */
 async function writeNew(path: string, text: string, mode: number): Promise<void> {
   try {
-    await writeFile(path, text, { mode, flag: 'wx' })
+    const file = await open(path, 'wx', mode)
+    try {
+      await file.writeFile(text)
+    } catch (error) {
+      await rm(path, { force: true })
+      throw error
+    } finally {
+      await file.close()
+    }
   } catch (cause) {
     throw new ReleaseError(`${path} cannot be written: ${reasonOf(cause)}`, { cause })
   }

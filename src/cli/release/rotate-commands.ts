@@ -2,14 +2,7 @@ import type { Command } from 'commander'
 import { makeSigningKey } from '../../enclave/release/signing-key.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { openBundle } from './bundle.ts'
-import {
-  readPrivateKey,
-  readPublicKey,
-  readText,
-  writeDocument,
-  writePrivateKey,
-  writePublicKey,
-} from './files.ts'
+import { readPrivateKey, readPublicKey, readText, writeDocument, writeKeyPair } from './files.ts'
 import { ReleaseError } from './release-error.ts'
 import { rotateManifestKey, rotateRoot, type ManifestKeyRotation } from './rotate.ts'
 import { print, wholeNumber } from './terminal.ts'
@@ -79,8 +72,7 @@ async function replaceManifestKey(options: RotateManifestOptions): Promise<void>
     days: options.days,
     keyDays: options.keyDays,
   })
-  await writePrivateKey(options.private, newKey)
-  await writePublicKey(options.public, newKey.publicJwk)
+  await writeKeyPair(options, newKey)
   await writeDocument(options.outManifest, rotated.manifestJws)
   await writeDocument(options.outBundle, rotated.bundle)
   print({ kid: newKey.kid, workload_identity_tag: await sha256Hex(rotated.manifestJws) })

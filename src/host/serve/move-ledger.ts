@@ -1,4 +1,13 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../stack/ledger-dir.ts'
@@ -23,6 +32,19 @@ const OF_WORKERD = '_cf_'
 const LOGS = ['-wal', '-journal']
 
 /**
+ * To be called before a state directory is opened, which makes it where there is none, and closes it to other accounts.
+ * @throws StartError when there is no such directory, or no ledger in it to move
+ */
+export function requireLedger(stateDir: string, to: EmbeddedEngine): void {
+  if (statSync(stateDir, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw new StartError(
+      `there is no state directory ${stateDir}: name that of the router (--state-dir)`,
+    )
+  }
+  formerLedger(join(stateDir, 'storage'), to)
+}
+
+/**
  * Moves the ledger of a state directory to the other embedded engine: a checked copy, then the former file is renamed.
  * Whenever it is interrupted, one complete ledger is there, or two of which no engine takes either.
  * @param state no router runs on it
@@ -30,13 +52,9 @@ const LOGS = ['-wal', '-journal']
  *   cannot be copied
  */
 export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngine): MovedLedger {
-  const from = to === 'sqlite' ? 'durable-object' : 'sqlite'
   const directory = state.directory('storage')
-  const source = join(directory, EMBEDDED_LEDGERS[from])
+  const source = formerLedger(directory, to)
   const file = join(directory, EMBEDDED_LEDGERS[to])
-  if (!existsSync(source)) {
-    throw new StartError(`there is no ledger of STORAGE=${from} to move: ${source} is missing`)
-  }
   if (existsSync(file)) {
     throw new StartError(
       `${file} is there already, beside ${source}: keep one of them and move the other one away`,
@@ -59,6 +77,14 @@ export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngin
   // What was reserved when it last served has long ended.
   rmSync(`${source}.reservations`, { force: true })
   return { file, former, rows }
+}
+
+/** The file to be moved. @throws StartError when there is none */
+function formerLedger(directory: string, to: EmbeddedEngine): string {
+  const from = to === 'sqlite' ? 'durable-object' : 'sqlite'
+  const source = join(directory, EMBEDDED_LEDGERS[from])
+  if (existsSync(source)) return source
+  throw new StartError(`there is no ledger of STORAGE=${from} to move: ${source} is missing`)
 }
 
 /** @throws StartError where a database that is no longer there has left its log behind: the copy would be read through it */

@@ -25,6 +25,9 @@ const MAX_NAME_BYTES = 600
 /** Delay before a customer with requests in progress is tried again, ms. */
 const WAIT_MS = 10_000
 
+/** By how much the clocks of routers on one database may differ, ms. What is later than that was written before the clock was set back. */
+export const CLOCKS_DIFFER_MS = 60_000
+
 /**
  * Begins to erase a customer: from now on it can be neither used nor seen. Idempotent.
  * @param ledgerId the id under which the ledger is kept, used by the first call
@@ -66,10 +69,15 @@ function filler(column: string): Statement {
   return raw(`SUBSTR('${'0'.repeat(MAX_NAME_BYTES)}', 1, OCTET_LENGTH(${column}))`)
 }
 
-/** One bounded round for each customer that is due. */
-export async function eraseRound(db: Database, now: number): Promise<void> {
+/**
+ * One bounded round for each customer that is due.
+ * @param clock the time of the clock where `now` is another one: what would wait for longer than any does is due as well
+ */
+export async function eraseRound(db: Database, now: number, clock = now): Promise<void> {
+  const latest = clock + WAIT_MS + CLOCKS_DIFFER_MS
   const [due = []] = await db.batch([
-    sql`SELECT customer_id, ledger_id FROM erasures WHERE next_at <= ${int64(now)}
+    sql`SELECT customer_id, ledger_id FROM erasures
+      WHERE next_at <= ${int64(now)} OR next_at > ${int64(latest)}
       ORDER BY next_at, customer_id LIMIT ${CUSTOMERS_OF_A_ROUND}`,
   ])
   for (const row of due) {

@@ -1,8 +1,9 @@
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
-import { eraseRound } from './erase.ts'
+import { CLOCKS_DIFFER_MS, eraseRound } from './erase.ts'
 import { overwriteBodies } from './overwrite.ts'
+import { lockCustomer } from './settle-sql.ts'
 
 /** Limits of one round. */
 export interface SweepLimits {
@@ -33,7 +34,7 @@ export interface SweepReport {
  * clearing alone would only mark them as free. A whole round lies between them, because a Durable Object may commit
  * everything one event does as one. Every step can be repeated, and two instances may sweep at once.
  * @param clock the time of the clock where `now` is another one: heads go by it, since routers that use one do not look
- *   whether it is still there
+ *   whether it is still there, and so does what shows that it was set back
  */
 export async function sweep(
   db: Database,
@@ -46,8 +47,9 @@ export async function sweep(
   await dropEvidence(db, now, limits.receipts)
   await dropHeads(db, Math.min(now, clock), limits.receipts)
   await dropAnswers(db, now, limits.receipts)
+  await redateReservations(db, clock, limits.reservations)
   const released = await releaseExpired(db, now, limits.reservations)
-  await eraseRound(db, now)
+  await eraseRound(db, now, clock)
   return { released, expired, cleared, next: await nextDue(db, Math.max(now - clock, 0)) }
 }
 
@@ -122,6 +124,27 @@ async function dropAnswers(db: Database, now: number, limit: number): Promise<vo
       SELECT customer_id, name FROM idempotent_requests
       WHERE bytes > 0 AND held_until <= ${int64(now)} ORDER BY held_until LIMIT ${limit})`,
   ])
+}
+
+/**
+ * Reservations from before the clock was set back begin now, so that those of processes that died lapse after the time they
+ * were made for, and not after the step as well. Those of requests that go on are not needed for longer than that.
+ */
+async function redateReservations(db: Database, clock: number, limit: number): Promise<void> {
+  const ahead = sql`created_at > ${int64(clock + CLOCKS_DIFFER_MS)}`
+  const [owners = []] = await db.batch([
+    sql`SELECT DISTINCT customer_id FROM reservations WHERE ${ahead}
+      ORDER BY customer_id LIMIT ${limit}`,
+  ])
+  for (const owner of owners) {
+    const customerId = textOf(owner, 'customer_id')
+    await db.batch([
+      lockCustomer(customerId),
+      sql`UPDATE reservations SET created_at = ${int64(clock)},
+          expires_at = expires_at - created_at + ${int64(clock)}
+        WHERE customer_id = ${customerId} AND ${ahead}`,
+    ])
+  }
 }
 
 /**

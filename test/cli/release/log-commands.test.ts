@@ -41,6 +41,10 @@ const renew = () =>
 const audit = (prefix: string) =>
   log('audit', prefix, '--log-key', verifierKey, '--state', at('seen.json'))
 
+const LEAVE_USER_OUT =
+  'leave user name and password out of the address of the log, whose files are for everybody'
+const NO_ADDRESS = 'a log is read from a folder, or from an http or https address'
+
 describe('a log of releases', () => {
   test('is changed by one program at a time, so that it never signs two trees of one size', async () => {
     expect(await append()).toMatchObject({ code: 0 })
@@ -151,6 +155,17 @@ describe('a log of releases', () => {
       out: '',
       err: 'error: the log does not answer at http://127.0.0.1:1/log/checkpoint\n',
     })
+  })
+
+  test.each([
+    ['http://user:word@127.0.0.1:1/log', LEAVE_USER_OUT],
+    ['http://user@127.0.0.1:1/log', LEAVE_USER_OUT],
+    ['HTTPS://user:word@127.0.0.1:1/log', LEAVE_USER_OUT],
+    ['http://user:word@127.0.0.1:99999/log', NO_ADDRESS],
+    ['ftp://user:word@127.0.0.1:1/log', NO_ADDRESS],
+  ])('is not read from %s, which is not quoted', async (address, message) => {
+    expect(await audit(address)).toEqual({ code: 1, out: '', err: `error: ${message}\n` })
+    expect(existsSync(at('seen.json'))).toBe(false)
   })
 
   test('names what a log has in the place of its checkpoint', async () => {

@@ -1,7 +1,11 @@
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { parseCompactJws } from '../../../src/protocol/compact-jws.ts'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
@@ -91,6 +95,32 @@ describe('keygen', () => {
   it('never writes over a key', async () => {
     const message = await refusal('keygen', '--private', 'root.private.jwk.json', '--public', 'x')
     expect(message).toBe('root.private.jwk.json cannot be written: EEXIST')
+    expect(existsSync(at('x'))).toBe(false)
+  })
+
+  it.each([
+    ['is there already', 'root.jwk.json', 'EEXIST'],
+    ['has no folder', 'missing/new.jwk.json', 'ENOENT'],
+    ['is to be the private one', 'new.private.jwk.json', 'EEXIST'],
+  ])('leaves no private key behind where the public file %s', async (_, file, code) => {
+    const before = await readFile(at('root.jwk.json'), 'utf8')
+    const message = await refusal('keygen', '--private', 'new.private.jwk.json', '--public', file)
+    expect(message).toBe(`${file} cannot be written: ${code}`)
+    expect(existsSync(at('new.private.jwk.json'))).toBe(false)
+    expect(await readFile(at('root.jwk.json'), 'utf8')).toBe(before)
+  })
+
+  it('leaves no empty file behind where the disk takes none of the key', async () => {
+    const main = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
+    const words = ['release', 'keygen', '--private', at('full.private'), '--public', at('full')]
+    // No file may have a byte, which a write finds out only once there is one.
+    const limited = ['-c', 'ulimit -f 0; exec "$0" "$@"', process.execPath, main, ...words]
+    const keygen = promisify(execFile)('/bin/sh', limited)
+    await expect(keygen).rejects.toMatchObject({
+      code: 1,
+      stderr: `error: ${at('full.private')} cannot be written: EFBIG\n`,
+    })
+    expect([at('full.private'), at('full')].map(existsSync)).toEqual([false, false])
   })
 })
 
@@ -249,6 +279,18 @@ describe('rotate', () => {
     const trust = { bundle, rootJwk }
     const { checks } = await checkManifest(manifest, 'router', { trust, now: Date.now() })
     expect(verdict(checks).ok).toBe(true)
+  })
+
+  it('leaves no new key behind where its public file is there already', async () => {
+    const message = await refusal(
+      'rotate manifest-key --root-key root.private.jwk.json',
+      '--bundle trust.json --manifest manifest.jws',
+      '--private none.private.jwk.json --public mk.jwk.json',
+      '--out-manifest none.jws --out-bundle none.json',
+    )
+    expect(message).toBe('mk.jwk.json cannot be written: EEXIST')
+    const made = ['none.private.jwk.json', 'none.jws', 'none.json']
+    expect(made.filter((name) => existsSync(at(name)))).toEqual([])
   })
 
   it('says since when the old key and tag are revoked, only where they are', async () => {

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -7,15 +8,16 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { moveLedger } from '../../../src/host/serve/move-ledger.ts'
-import { EMBEDDED_LEDGERS } from '../../../src/host/stack/ledger-dir.ts'
+import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../../../src/host/stack/ledger-dir.ts'
 import { StartError } from '../../../src/host/stack/start-error.ts'
 import { openForReading, openForWriting } from '../../../src/ledger/sqlite-file.ts'
 import { sqliteDatabase } from '../../../src/worker/storage/sqlite-batches.ts'
@@ -38,8 +40,7 @@ const state = () => ({
   },
 })
 
-const fileOf = (engine: keyof typeof EMBEDDED_LEDGERS) =>
-  join(path, 'storage', EMBEDDED_LEDGERS[engine])
+const fileOf = (engine: EmbeddedEngine) => join(path, 'storage', EMBEDDED_LEDGERS[engine])
 
 const FIND = { sql: 'SELECT name, value FROM secrets ORDER BY name', params: [] }
 const NAMES = ['after', 'before']
@@ -83,6 +84,13 @@ async function inDurableObject(statement: Statement) {
   }
 }
 
+/** Runs the command itself, by a line of the shell. */
+function moveCommand(line: string, stateDir: string, to: EmbeddedEngine) {
+  const main = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
+  const words = [main, 'serve', 'move-ledger', '--to', to, '--state-dir', stateDir]
+  return spawnSync('/bin/sh', ['-c', line, process.execPath, ...words], { encoding: 'utf8' })
+}
+
 describe('moving the ledger to the other embedded engine', () => {
   it('takes every row along, from a real Durable Object to SQLite and back', async () => {
     await inDurableObject(insert('before'))
@@ -112,6 +120,33 @@ describe('moving the ledger to the other embedded engine', () => {
     expect(() => moveLedger(state(), 'sqlite')).toThrow(
       `there is no ledger of STORAGE=durable-object to move: ${fileOf('durable-object')} is missing`,
     )
+  })
+
+  it.each([
+    [
+      'no state directory',
+      'none',
+      (at: string) => `there is no state directory ${at}: name that of the router (--state-dir)`,
+    ],
+    [
+      'a file in its place',
+      'file',
+      (at: string) => `there is no state directory ${at}: name that of the router (--state-dir)`,
+    ],
+    [
+      'no ledger in it',
+      '.',
+      (at: string) =>
+        `there is no ledger of STORAGE=durable-object to move: ${join(at, 'storage', EMBEDDED_LEDGERS['durable-object'])} is missing`,
+    ],
+  ])('as a command makes and changes nothing where there is %s', (_, name, message) => {
+    writeFileSync(join(path, 'file'), '')
+    chmodSync(path, 0o755)
+    const at = resolve(path, name)
+    const { stderr, status } = moveCommand('exec "$0" "$@"', at, 'sqlite')
+    expect({ stderr, status }).toEqual({ stderr: `error: ${message(at)}\n`, status: 1 })
+    expect(readdirSync(path)).toEqual(['file'])
+    expect(statSync(path).mode & 0o777).toBe(0o755)
   })
 
   it('refuses where there are two, and touches neither', () => {
@@ -163,12 +198,7 @@ describe('moving the ledger to the other embedded engine', () => {
   it('that finds the disk full says so, and takes none of what is left of it', async () => {
     await killedLedger(2_000)
     // The size that a file may have, in blocks of 512 bytes, is SQLite's full disk.
-    const main = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
-    const command = 'ulimit -f 1000; exec "$0" "$@"'
-    const args = [main, 'serve', 'move-ledger', '--to', 'durable-object', '--state-dir', path]
-    const run = spawnSync('/bin/sh', ['-c', command, process.execPath, ...args], {
-      encoding: 'utf8',
-    })
+    const run = moveCommand('ulimit -f 1000; exec "$0" "$@"', path, 'durable-object')
     const copy = `${fileOf('durable-object')}.new`
     expect(run.stderr).toContain(`error: ${fileOf('sqlite')} cannot be copied to ${copy}: `)
     expect(run.status).toBe(1)

@@ -9,6 +9,7 @@ import { sql } from '../../../src/worker/storage/sql.ts'
 import {
   addCustomer,
   askOf,
+  NOW,
   readLedgerTotals,
   receiptOf,
   settlementOf,
@@ -250,7 +251,7 @@ test('on a full disk, work that finds nothing to write does not pass for a disk 
   // Nothing of the ledger's own, and a round of maintenance.
   await db.batch([sql`DELETE FROM admin_sessions WHERE expires_at <= 0`])
   await refuses(admit(db, askOf(key, 'r3', { nano: 10n })))
-  await sweep(db, 0)
+  await sweep(db, NOW)
   await refuses(admit(db, askOf(key, 'r4', { nano: 10n })))
   full = false
   await admit(db, askOf(key, 'r5', { nano: 10n }))

@@ -72,6 +72,14 @@ function blocksOf(size: number, rows: number): readonly (readonly [number, numbe
 /** What erasure, and sums and exports of the ledger, must do alike on every engine. */
 export function describeErasure(instances: Instances) {
   describe('an erased customer', () => {
+    test('goes on where the clock was set back since it began', async () => {
+      const [left, right] = instances('stepped-gone')
+      await addCustomer(left, { id: 'stepped-gone', balance: 100n })
+      await beginErasure(left, 'stepped-gone', 'ledger-of-stepped-gone', NOW)
+      await sweepAll(right, NOW - 86_400_000)
+      expect(await findCustomer(left, 'ledger-of-stepped-gone')).toMatchObject({ name: '' })
+    })
+
     test('leaves its ledger under another id and nothing else, once its requests have ended', async () => {
       const [left, right] = instances('gone')
       const key = await addCustomer(left, { id: 'gone', balance: 100n })

@@ -265,6 +265,26 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       await sweepAll(right, laterThanTheHour)
       expect(await left.batch([evidence])).toEqual([[]])
     })
+
+    test('what was reserved before the clock was set back lapses after the time that it had', async () => {
+      const [left, right] = instances('stepped')
+      const key = await addCustomer(left, { id: 'stepped', balance: 100n })
+      const earlier = NOW - 86_400_000
+      const reserve = (id: string, now: number) =>
+        admit(left, askOf(key, id, { nano: 10n, now, expiresAt: now + 5_000 }))
+      await reserve('stepped-1', NOW)
+      // By the clock of another router, which is a little ahead.
+      await reserve('stepped-2', earlier + 30_000)
+      const open = async (now: number) => {
+        await sweepAll(right, now)
+        return (await readLedgerTotals(left, 'stepped')).open
+      }
+      expect(await open(earlier)).toBe(2)
+      expect(await open(earlier + 4_999)).toBe(2)
+      expect(await open(earlier + 5_000)).toBe(1)
+      expect(await open(earlier + 35_000)).toBe(0)
+      expect(await readLedgerTotals(left, 'stepped')).toMatchObject({ balance: 100n, reserved: 0n })
+    })
   })
 }
 

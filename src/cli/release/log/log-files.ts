@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { fromBase64, fromUtf8, utf8, type Bytes } from '../../../protocol/bytes.ts'
 import { parseStrictJson } from '../../../protocol/strict-json.ts'
 import { publishedTrustBundleSchema } from '../../../protocol/trust-bundle.ts'
+import { namesUser } from '../../../protocol/url-user.ts'
 import { emptyRoot, type TreeHead } from '../../../verify/transparency/merkle.ts'
 import { readPrivateText, readText, writeDocument } from '../files.ts'
 import { ReleaseError } from '../release-error.ts'
@@ -73,11 +74,17 @@ export async function readTreeHead(path: string): Promise<TreeHead> {
   }
 }
 
-/** Files of a log, from a folder or over HTTPS. */
+const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i
+
+/**
+ * Files of a log, from a folder or over HTTPS.
+ * @throws ReleaseError for an address of another form, or with a user or a password in it; neither is quoted
+ */
 export function logReader(prefix: string): ReadLogFile {
-  if (!/^https?:\/\//.test(prefix)) {
+  if (!ADDRESS.test(prefix)) {
     return async (path) => new Uint8Array(await readFile(join(prefix, path)))
   }
+  requireOpenAddress(prefix)
   return async (path) => {
     const address = `${prefix.replace(/\/$/, '')}/${path}`
     const response = await fetch(address, { redirect: 'error' }).catch((cause: unknown) => {
@@ -86,5 +93,18 @@ export function logReader(prefix: string): ReadLogFile {
     if (!response.ok)
       throw new ReleaseError(`the log answers ${path} with status ${response.status}`)
     return new Uint8Array(await response.arrayBuffer())
+  }
+}
+
+/** What cannot be taken apart may have a password in it, too. */
+function requireOpenAddress(text: string): void {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new ReleaseError('a log is read from a folder, or from an http or https address')
+  }
+  if (namesUser(url)) {
+    throw new ReleaseError(
+      'leave user name and password out of the address of the log, whose files are for everybody',
+    )
   }
 }
