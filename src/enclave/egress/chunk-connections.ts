@@ -23,6 +23,9 @@ export type ChunkSocket = Pick<WebSocket, 'bufferedAmount' | 'on' | 'send' | 'te
  */
 export const MAX_UNREAD_BYTES = 4_096 * CHUNK_WINDOW_BYTES
 
+/** So many streams that a worker has cut before they began are remembered: a call that is under way at the same time begins soon. */
+const MAX_CUT_EARLY = 1_024
+
 /** The connections over which workers get the chunks of their streams. */
 export class ChunkConnections {
   readonly #open = new Map<string, ChunkConnection>()
@@ -36,7 +39,10 @@ export class ChunkConnections {
     this.#open.set(id, connection)
   }
 
-  /** Where to write the chunks of a new stream; undefined where there is no such connection, or the number is in use. */
+  /**
+   * Where to write the chunks of a new stream; undefined where there is no such connection, the number is in use, or the worker has cut the stream
+   * already.
+   */
   open({ connection, stream }: ChunkAddress): SentChunks | undefined {
     return this.#open.get(connection)?.begin(stream)
   }
@@ -49,6 +55,8 @@ export class ChunkConnections {
 class ChunkConnection {
   readonly #socket: ChunkSocket
   readonly #streams = new BriefMap<number, SentChunks>()
+  /** Numbers of streams that were cut before they began, the oldest first. Once begun, nobody would end such a stream while it is silent. */
+  readonly #cutEarly = new Set<number>()
   #messages: LinkMessage[] = []
 
   constructor(socket: ChunkSocket, ended: () => void) {
@@ -70,7 +78,7 @@ class ChunkConnection {
   }
 
   begin(id: number): SentChunks | undefined {
-    if (this.#streams.has(id)) return undefined
+    if (this.#streams.has(id) || this.#cutEarly.delete(id)) return undefined
     const chunks = new SentChunks((message) => this.#push({ id, head: '', ...message }))
     this.#streams.add(id, chunks)
     chunks.once('close', () => this.#streams.take(id))
@@ -87,7 +95,15 @@ class ChunkConnection {
     if (kind === MESSAGE_KINDS.taken) return chunks?.taken(parseTaken(body))
     if (kind !== MESSAGE_KINDS.cut) throw new Error('a message that only a daemon sends')
     if (chunks !== undefined) return chunks.cut()
+    this.#rememberCut(id)
     return this.#push({ kind: MESSAGE_KINDS.end, id, head: '', body: NOTHING })
+  }
+
+  #rememberCut(id: number): void {
+    this.#cutEarly.add(id)
+    if (this.#cutEarly.size <= MAX_CUT_EARLY) return
+    const [oldest = id] = this.#cutEarly
+    this.#cutEarly.delete(oldest)
   }
 
   /** Sends together what all streams send in one turn of the event loop. */

@@ -130,6 +130,19 @@ describe('a connection for chunks', () => {
     expect(await cut).toBe(true)
   })
 
+  it('begins no stream that the worker has cut by then, of which the latest 1,024 are remembered', async () => {
+    const connections = new ChunkConnections()
+    const client = await connect(connections)
+    for (let stream = 0; stream <= 1_024; stream += 1) client.cut(stream)
+    for (let stream = 0; stream <= 1_024; stream += 1) {
+      expect(text(await client.next())).toEqual([MESSAGE_KINDS.end, stream, '', ''])
+    }
+    const open = (stream: number) => connections.open({ connection: ONE, stream })
+    expect([open(0), open(1), open(1_024)]).toEqual([expect.anything(), undefined, undefined])
+    // Its chunks come in another way; the number is as good as new.
+    expect(open(1)).toBeDefined()
+  })
+
   it('is known under no other id, and is forgotten when it ends, with all its streams cut', async () => {
     const connections = new ChunkConnections()
     const client = await connect(connections)
