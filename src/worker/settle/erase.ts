@@ -1,3 +1,4 @@
+import { CLOCKS_DIFFER_MS } from '../storage/clock-difference.ts'
 import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
@@ -24,9 +25,6 @@ const MAX_NAME_BYTES = 600
 
 /** Delay before a customer with requests in progress is tried again, ms. */
 const WAIT_MS = 10_000
-
-/** By how much the clocks of routers on one database may differ, ms. What is later than that was written before the clock was set back. */
-export const CLOCKS_DIFFER_MS = 60_000
 
 /**
  * Begins to erase a customer: from now on it can be neither used nor seen. Idempotent.

@@ -1,7 +1,8 @@
+import { CLOCKS_DIFFER_MS } from '../storage/clock-difference.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
-import { CLOCKS_DIFFER_MS, eraseRound } from './erase.ts'
+import { eraseRound } from './erase.ts'
 import { overwriteBodies } from './overwrite.ts'
 import { lockCustomer } from './settle-sql.ts'
 

@@ -1,5 +1,6 @@
 import type { WebhookEventType } from '../../protocol/webhook-config.ts'
 import { formatNano } from '../../protocol/money.ts'
+import { CLOCKS_DIFFER_MS } from '../storage/clock-difference.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { int64, list, sql, text } from '../storage/sql.ts'
@@ -16,8 +17,6 @@ export const BACK_OFF_MS = [
 
 /** How long a delivery is reserved for the instance that attempts it. */
 const ATTEMPT_LEASE_MS = 60_000
-/** By how much the clock of another instance may be ahead, ms. What is further ahead was written before the clock was set back. */
-const AHEAD_MS = 60_000
 const MAX_QUEUED = 100
 /** Of each endpoint in a round, so that none waits behind the backlog of one that does not answer. */
 const MAX_ATTEMPTED = 16
@@ -86,7 +85,7 @@ function inGroups(ids: readonly string[], size: number): readonly (readonly stri
 function restartPauses(now: number): Statement {
   return sql`UPDATE webhook_deliveries
     SET next_at = next_at - updated_at + ${int64(now)}, updated_at = ${int64(now)}
-    WHERE state = 'pending' AND updated_at > ${int64(now + AHEAD_MS)}`
+    WHERE state = 'pending' AND updated_at > ${int64(now + CLOCKS_DIFFER_MS)}`
 }
 
 /** Reserves the deliveries that are due, so that no other instance attempts them meanwhile. */
