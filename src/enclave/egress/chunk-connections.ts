@@ -3,6 +3,7 @@ import { BriefMap } from '../../protocol/brief-map.ts'
 import {
   CHUNK_WINDOW_BYTES,
   MAX_CHUNK_FRAME_BYTES,
+  MAX_MESSAGE_BODY_BYTES,
   MESSAGE_KINDS,
   parseTaken,
   readFrame,
@@ -22,6 +23,12 @@ export type ChunkSocket = Pick<WebSocket, 'bufferedAmount' | 'on' | 'send' | 'te
  * that are open hold no more than a window each.
  */
 export const MAX_UNREAD_BYTES = 4_096 * CHUNK_WINDOW_BYTES
+
+/**
+ * Once so much is unread, the record of a stream that ends takes no more than its chunks could. Otherwise some hundreds of streams with
+ * long records that end at the same time would exceed `MAX_UNREAD_BYTES`.
+ */
+const UNREAD_FOR_LONG_RECORDS = MAX_UNREAD_BYTES / 2
 
 /** So many streams that a worker has cut before they began are remembered: a call that is under way at the same time begins soon. */
 const MAX_CUT_EARLY = 1_024
@@ -58,6 +65,8 @@ class ChunkConnection {
   /** Numbers of streams that were cut before they began, the oldest first. Once begun, nobody would end such a stream while it is silent. */
   readonly #cutEarly = new Set<number>()
   #messages: LinkMessage[] = []
+  /** Of the bodies of `#messages`. */
+  #unsentBytes = 0
 
   constructor(socket: ChunkSocket, ended: () => void) {
     this.#socket = socket
@@ -79,7 +88,10 @@ class ChunkConnection {
 
   begin(id: number): SentChunks | undefined {
     if (this.#streams.has(id) || this.#cutEarly.delete(id)) return undefined
-    const chunks = new SentChunks((message) => this.#push({ id, head: '', ...message }))
+    const chunks = new SentChunks(
+      (message) => this.#push({ id, head: '', ...message }),
+      () => this.#maxRecordBytes,
+    )
     this.#streams.add(id, chunks)
     chunks.once('close', () => this.#streams.take(id))
     return chunks
@@ -106,14 +118,21 @@ class ChunkConnection {
     this.#cutEarly.delete(oldest)
   }
 
+  get #maxRecordBytes(): number {
+    const unread = this.#socket.bufferedAmount + this.#unsentBytes
+    return unread < UNREAD_FOR_LONG_RECORDS ? MAX_MESSAGE_BODY_BYTES : CHUNK_WINDOW_BYTES
+  }
+
   /** Sends together what all streams send in one turn of the event loop. */
   #push(message: LinkMessage): void {
+    this.#unsentBytes += message.body.length
     if (this.#messages.push(message) === 1) setImmediate(() => this.#send())
   }
 
   #send(): void {
     const frames = writeFrames(this.#messages, MAX_CHUNK_FRAME_BYTES)
     this.#messages = []
+    this.#unsentBytes = 0
     for (const frame of frames) this.#socket.send(frame)
     if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) this.#socket.terminate()
   }

@@ -13,12 +13,16 @@ const NOTHING = new Uint8Array(0)
 /** Sends a message of one stream. */
 export type SendChunk = (message: Pick<LinkMessage, 'kind' | 'body'>) => void
 
+/** How long a record may be that is sent just now, bytes of JSON. The worker asks for a longer one. */
+export type MaxRecordBytes = () => number
+
 /**
  * The chunks of one stream on their way to the worker over the connection that it has for all its streams. The worker says what its
  * client has taken, and no more than a window is under way.
  */
 export class SentChunks implements WorkerBody {
   readonly #send: SendChunk
+  readonly #maxRecordBytes: MaxRecordBytes
   readonly #onDrain: (() => void)[] = []
   readonly #onClose: (() => void)[] = []
   /** What does not fit into the window. */
@@ -34,8 +38,9 @@ export class SentChunks implements WorkerBody {
   #isSilent = false
   #hasRecord = false
 
-  constructor(send: SendChunk) {
+  constructor(send: SendChunk, maxRecordBytes: MaxRecordBytes = () => MAX_MESSAGE_BODY_BYTES) {
     this.#send = send
+    this.#maxRecordBytes = maxRecordBytes
   }
 
   get destroyed(): boolean {
@@ -141,7 +146,7 @@ export class SentChunks implements WorkerBody {
     if (this.#isSilent) return
     const body = Buffer.from(JSON.stringify(record))
     // Any number of streams may be cut at once, by which each is to take no more of the connection than it could before.
-    const maxBytes = this.#isCut ? CHUNK_WINDOW_BYTES : MAX_MESSAGE_BODY_BYTES
+    const maxBytes = this.#isCut ? CHUNK_WINDOW_BYTES : this.#maxRecordBytes()
     this.#hasRecord = body.length <= maxBytes
     this.#sendEnd(this.#hasRecord ? body : NOTHING)
   }

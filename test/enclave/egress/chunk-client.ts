@@ -64,3 +64,19 @@ export async function readAll(client: ChunkClient, stream: number) {
 export function recordOf(body: Uint8Array): StreamRecord | undefined {
   return body.length === 0 ? undefined : JSON.parse(Buffer.from(body).toString())
 }
+
+export const RECORD: StreamRecord = {
+  ending: { kind: 'complete' },
+  finish_reason: 'stop',
+  counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
+  tail: { events: 0, blocks: 0, open: null, output: [] },
+  provider_response_id: null,
+  provider_sha256: 'a'.repeat(64),
+  client_sha256: 'b'.repeat(64),
+}
+
+/** A record in so many bytes of JSON. */
+export function recordIn(bytes: number): StreamRecord {
+  const given = (text: string) => ({ ...RECORD, tail: { ...RECORD.tail, output: [{ text }] } })
+  return given('x'.repeat(bytes - JSON.stringify(given('')).length))
+}

@@ -14,7 +14,7 @@ import {
   writeFrames,
   type LinkMessage,
 } from '../../../src/protocol/link-messages.ts'
-import { openChunkClient, type ChunkClient } from './chunk-client.ts'
+import { openChunkClient, recordIn, recordOf, type ChunkClient } from './chunk-client.ts'
 
 const ONE = '00000000-0000-4000-8000-000000000001'
 const OTHER = '00000000-0000-4000-8000-000000000002'
@@ -167,6 +167,22 @@ describe('a connection for chunks', () => {
     young.write(Buffer.from('young'))
     expect(text(await client.next())).toEqual([MESSAGE_KINDS.chunk, 1, '', 'young'])
     expect(connections.open({ connection: ONE, stream: 2 })).toBeDefined()
+  })
+
+  it('sends the records of any number of streams that end at once, of the later ones that they are to be asked for', async () => {
+    const connections = new ChunkConnections()
+    const client = await connect(connections)
+    const record = recordIn(400 * 1024)
+    const streams = Array.from({ length: 700 }, (_, stream) => begin(connections, stream))
+    for (const chunks of streams) chunks.close(record)
+    const sent: Uint8Array[] = []
+    while (sent.length < streams.length) sent.push((await client.next()).body)
+    expect(streams.map(({ hasRecord }) => hasRecord)).toEqual(sent.map(({ length }) => length > 0))
+    expect(sent.at(-1)).toHaveLength(0)
+    expect(recordOf(sent.at(0) ?? new Uint8Array(0))).toEqual(record)
+    // It has been read, so that there is room again.
+    begin(connections, 700).close(record)
+    expect(recordOf((await client.next()).body)).toEqual(record)
   })
 
   it('ends with the egress', async () => {

@@ -7,24 +7,7 @@ import {
   MESSAGE_KINDS,
   type LinkMessage,
 } from '../../../src/protocol/link-messages.ts'
-import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
-import { recordOf } from './chunk-client.ts'
-
-const RECORD: StreamRecord = {
-  ending: { kind: 'complete' },
-  finish_reason: 'stop',
-  counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
-  tail: { events: 0, blocks: 0, open: null, output: [] },
-  provider_response_id: null,
-  provider_sha256: 'a'.repeat(64),
-  client_sha256: 'b'.repeat(64),
-}
-
-/** A record in so many bytes of JSON. */
-function recordIn(bytes: number): StreamRecord {
-  const given = (text: string) => ({ ...RECORD, tail: { ...RECORD.tail, output: [{ text }] } })
-  return given('x'.repeat(bytes - JSON.stringify(given('')).length))
-}
+import { RECORD, recordIn, recordOf } from './chunk-client.ts'
 
 /** The chunks of a stream to a worker that takes what it is told to take. */
 function open() {
