@@ -23,7 +23,7 @@ export interface ManifestKeyRotation extends Rotation {
   readonly newKey: SigningKey
   readonly keyDays: number
   readonly manifestJws: string
-  /** Revokes the old key and the old tag; with a time, only from then on. */
+  /** Whether to revoke the old key and the old tag; with `since`, only from that time on. */
   readonly revoke: false | { readonly since?: Date | undefined }
 }
 
