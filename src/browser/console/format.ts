@@ -1,4 +1,4 @@
-/** Numbers, amounts and times as people read them. */
+/** Formats numbers, amounts and times for people. */
 
 const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const SMALL = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
