@@ -25,7 +25,7 @@ const STOP_TIMEOUT_MS = 3_000
 const ANY_PORT = { host: '127.0.0.1', port: 0 }
 const ON_LOOPBACK = { http: ANY_PORT, https: ANY_PORT }
 
-/** A router with all features on, started from the same parts as by `npm start`. */
+/** A router with all features on, started from the same parts as `npm start`. */
 export interface RouterStack {
   /**
    * The router as a system that receives requests of `customers` customers in turn, for the provider without

@@ -19,7 +19,7 @@ export const FRONT = 'front'
 export interface System {
   readonly name: string
   readonly port: number
-  /** Its current processes, without the mock provider and the load generator. */
+  /** The system's current processes, without the mock provider and the load generator. */
   processes(): Processes
   /** CPU time so far by part, us, when the parts are threads; absent when they are processes. */
   cpuTimesUs?(): Readonly<Record<string, number>>

@@ -59,7 +59,7 @@ export async function rotateManifestKey(
   return { manifestJws, bundle }
 }
 
-/** The same bundle under a new root. Relying parties must receive the new root in the same way as the old one. */
+/** Signs the same bundle with a new root. Relying parties must receive the new root in the same way as the old one. */
 export async function rotateRoot(rotation: Rotation & { newRoot: SigningKey }): Promise<string> {
   const { previous, newRoot, now, days } = rotation
   const version = previous.accepted.version + 1

@@ -45,8 +45,8 @@ export class ChunkConnections {
 
   /**
    * Opens the sender for the chunks of a new stream.
-   * @returns undefined where there is no such connection, the stream number is in use, or the worker has already cut
-   *   the stream
+   * @returns undefined when there is no such connection, the stream number is in use, or the worker has already cut the
+   *   stream
    */
   open({ connection, stream }: ChunkAddress): SentChunks | undefined {
     return this.#open.get(connection)?.begin(stream)

@@ -92,7 +92,8 @@ export function passOnBytes(
     // The parser accepts header values that Node's writer refuses.
     throw malformed(cause)
   }
-  // Either way, an answer that is cut off destroys the response, so that it cannot be taken for a complete one.
+  // In both cases an answer that is cut off destroys the response, so that the worker cannot mistake it for a complete
+  // one.
   const events = isEventStream(headers)
   if (!events && isSmall(headerText(headers, 'content-length'))) {
     return relayAtOnce(answer, response, memory.forAnswer(open.channel.provider))

@@ -15,7 +15,7 @@ export interface ReceiptKeyParts {
 
 /** The key that signs receipts. It cannot be exported: this object only signs bytes. */
 export interface ReceiptKey {
-  /** The ES256 signature of the bytes in the form of a JWS: 64 bytes, `r` and `s` (RFC 7518 section 3.4). */
+  /** The ES256 signature of the bytes in the format of JWS: 64 bytes, `r` and `s` (RFC 7518 section 3.4). */
   readonly sign: (data: Uint8Array) => Buffer
   /** RFC 7638 thumbprint of the public half. */
   readonly kid: string

@@ -22,7 +22,7 @@ export interface ProofDeps {
 
 /** A provider of the current configuration. */
 interface Kept {
-  /** Everything that the proof depends on; if it changes, verification starts anew. */
+  /** Everything that the proof depends on; if it changes, verification starts again. */
   readonly key: string
   readonly adapter: ProviderConfig['attestation']['adapter']
   readonly reach: Omit<ProviderChannel, 'evidence'>

@@ -36,7 +36,7 @@ const statementSchema = z.looseObject({
   predicate: z.unknown(),
 })
 
-/** A verifier with the pinned authorities and logs of the public Sigstore instance. */
+/** A verifier with the pinned certificate authorities and logs of the public Sigstore instance. */
 export const verifySigstoreBundle: VerifyProvenance =
   createProvenanceVerifier(SIGSTORE_TRUSTED_ROOT)
 

@@ -13,7 +13,7 @@ const VALIDITY_DAYS = 397
 /** The build that the manifest of a local stack names. */
 export interface LocalBuild {
   readonly version: string
-  /** SHA-256 over the daemon's sources, in place of an image. */
+  /** SHA-256 over the daemon's sources, instead of an image. */
   readonly sourceSha256: string
   /** SHA-256 of the worker's bundle. */
   readonly bundleSha256: string

@@ -30,7 +30,7 @@ export interface MemoryRange {
 
 interface Region {
   readonly space: string
-  /** Undefined where the code computes it. */
+  /** Undefined when the AML code computes the value. */
   readonly range: MemoryRange | undefined
 }
 
@@ -152,7 +152,7 @@ const DUAL_NAME = 0x2e
 const MULTI_NAME = 0x2f
 const SEGMENT_BYTES = 4
 
-/** Where the NameString (20.2.2) that begins here ends; undefined where none begins here. */
+/** The end of the NameString (20.2.2) that starts at this position; undefined if there is none. */
 function skipName(bytes: Uint8Array, from: number): number | undefined {
   let at = from
   while (bytes[at] === ROOT || bytes[at] === PARENT) at++

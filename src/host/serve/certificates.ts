@@ -202,8 +202,8 @@ export class Certificates {
 }
 
 /**
- * How long to wait before the next order after orders that failed one after another.
- * @param failures at least 1
+ * The pause before the next order after consecutive failed orders.
+ * @param failures the number of consecutive failures, at least 1
  * @returns milliseconds, an hour at most
  */
 export function retryDelayMs(failures: number): number {

@@ -34,7 +34,7 @@ export interface StartFacts {
   readonly sealed: boolean
   /** The options of Node for this process and for those that it starts. */
   readonly nodeOptions: readonly string[]
-  /** Whether Node was told to accept any certificate. */
+  /** Whether Node is configured to accept any TLS certificate (`NODE_TLS_REJECT_UNAUTHORIZED`). */
   readonly tlsUnverified: boolean
 }
 

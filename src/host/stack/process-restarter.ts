@@ -29,10 +29,10 @@ export interface ProcessRestarter {
    * never run together, when the old one has ended. A start in progress is awaited first, because the process may have
    * read settings that are now obsolete. A process that waits for its restart, or that dies in the meantime, is not
    * replaced.
-   * @param prepare called before the process is told to end
+   * @param prepare called before the process is asked to end
    */
   replace(graceMs: number, together: boolean, prepare: () => Promise<void>): Promise<void>
-  /** Whether the process is up, and has neither ended nor been told to end. */
+  /** Whether the process is up, and has neither ended nor been asked to end. */
   isUp(): boolean
   /** Kills a process that no longer works; it is restarted. */
   kill(): void
