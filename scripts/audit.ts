@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { auditVerdict } from './audit/verdict.ts'
 
 /**
- * `npm run audit`: asks the registry for known vulnerabilities of the shipped packages. Status 0: none. 1: some, of
- * moderate severity or above. 77: the registry could not be reached, so nothing is known about this tree.
+ * `npm run audit`: asks the registry for known vulnerabilities of the shipped packages. Exit status 0: none; 1: at
+ * least one of moderate severity or above; 77: the registry could not be reached, so the result is unknown.
  */
 const SKIPPED = 77
 

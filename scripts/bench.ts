@@ -30,8 +30,8 @@ import { severalWorkers, WORKERS } from './bench/workers.ts'
 import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
- * `npm run bench`: the router beside a bare pass-through and a peer, with one mock provider and one load generator.
- * Everything it starts and installs is in a scratch folder and is removed at the end.
+ * `npm run bench`: measures the router, a bare pass-through and a peer with the same mock provider and load generator.
+ * Everything that it starts and installs is in a scratch folder, which is removed at the end.
  */
 const program = new Command('bench')
   .description('measure the router beside a bare pass-through and a peer')
@@ -57,7 +57,7 @@ const program = new Command('bench')
   .option('--scratch <folder>', 'where state is kept while it runs', tmpdir())
   .action(run)
 
-/** More would need more connections than the server takes. */
+/** More workers would need more connections than the PostgreSQL server accepts. */
 const MAX_WORKERS = 7
 
 interface Options {
@@ -82,9 +82,9 @@ async function run(options: Options): Promise<void> {
   checkRuntime()
   if (options.render) return renderAgain(options.out)
   const scratch = mkdtempSync(join(resolve(options.scratch), 'cmr-bench-'))
-  // A database server runs as another user and has its files there.
+  // The database server runs as another user and must reach its files below this folder.
   chmodSync(scratch, 0o711)
-  // The started processes end with this one in any case.
+  // Child processes exit when this process does.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   process.once('exit', () => rmSync(scratch, { recursive: true, force: true, maxRetries: 9 }))
   const mock = await Mock.start()
@@ -117,7 +117,7 @@ function chosen(
 
 const fileOf = ({ name }: Exhibit, out: string) => join(out, `${name}.json`)
 
-/** Draws the plots and writes the tables of every report in the folder again. */
+/** Redraws the plots and rewrites the tables of every report in the folder, without measuring. */
 async function renderAgain(out: string): Promise<void> {
   for (const exhibit of [COMPARISON, GROWTH, WORKERS, BATCHERS]) {
     const file = fileOf(exhibit, out)
@@ -126,15 +126,20 @@ async function renderAgain(out: string): Promise<void> {
   }
 }
 
-/** Beside more other work than this, shared calls are smaller and caches colder, and a ratio says nothing. */
+/**
+ * The largest share of CPU that other work may use. Above it, batches are smaller and caches colder, so ratios mean
+ * nothing.
+ */
 const MAX_OTHER_SHARE = 0.15
 
-/** How a step tells CI that it was skipped. */
+/** The exit status that tells CI that a step was skipped. */
 const NOTHING_TO_CHECK_WITH = 77
 
 const ACCEPTED_RATIOS = new URL('../docs/performance/ratios.json', import.meta.url)
 
-/** Measures again where something seems to have become worse, because other work on the machine disturbs one run. */
+/**
+ * Measures again when a ratio seems to have become worse, because other work on the machine may have disturbed one run.
+ */
 async function compareRatios(bench: Bench, accept: boolean): Promise<void> {
   const suite = ratios(bench)
   const others = new OtherWork(performance.now())

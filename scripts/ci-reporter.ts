@@ -6,10 +6,16 @@ import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/nod
 const pathOf = (module: TestModule) => relative(process.cwd(), module.moduleId)
 
 /**
- * Writes for `.ci/run` what a run of tests came to, as lines of words with a tab between them, in the file that `CI_REPORT`
- * names: `file`, its path and how many of its tests passed, failed and were skipped; `failure`, the path and the name of a
- * test; `broken` and the path of a file that failed outside of its tests; `error` and what was thrown outside of all files. What
- * is thrown while a file runs of which a test fails is left out: a request that a failed test does not wait for any more fails, too.
+ * A vitest reporter that writes the results of a run for `.ci/run`, to the file that `CI_REPORT` names. Each line has
+ * tab-separated fields:
+ *
+ * - `file`, path, and the numbers of passed, failed and skipped tests;
+ * - `failure`, path, and name of a failed test;
+ * - `broken`, and the path of a file that failed outside of its tests;
+ * - `error`, and the first line of an error that was thrown outside of the tests.
+ *
+ * Leaves out errors thrown while a file with a failed test ran: they are often a consequence of that failure, such as a
+ * request that the failed test no longer awaits.
  */
 // oxlint-disable-next-line import/no-default-export -- vitest loads a reporter by its default export
 export default class CiReporter implements Reporter {

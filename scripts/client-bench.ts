@@ -7,9 +7,9 @@ import { createClient, memoryState, type Client } from '../src/client/index.ts'
 import { readLocalFile } from '../src/host/stack/local-file.ts'
 
 /**
- * `npm run bench:client`: what the client library adds to a request, on the stack that `npm start` runs. Warm requests
- * alternate with and without it; cold ones go through a connection that is slow by a known time, which shows how many
- * round trips they wait for.
+ * `npm run bench:client`: measures the time that the client library adds to a request, on the stack that `npm start`
+ * runs. Warm requests alternate with and without the library. Cold requests go through a proxy with a known delay,
+ * which shows how many round trips they wait for.
  */
 
 const { values } = parseArgs({ options: { state: { type: 'string', default: '.state' } } })
@@ -17,7 +17,7 @@ const local = readLocalFile(process.env['STATE_DIR'] ?? values.state)
 const rootKey: unknown = JSON.parse(readFileSync(local.root_key, 'utf8'))
 
 const WARM_REQUESTS = 300
-/** Each of these takes a report, and a router makes sixty a minute. */
+/** Each cold request needs an attestation report, and a router makes at most sixty a minute. */
 const COLD_REQUESTS = 8
 const ONE_WAY_MS = 100
 
@@ -40,7 +40,7 @@ function clientOf(baseURL: string, transport: 'tls' | 'ehbp'): Client {
   return createClient({ baseURL, rootKey, transport, policy, state: memoryState() })
 }
 
-/** A `fetch` that trusts any certificate, to compare with; and its end. */
+/** A `fetch` that trusts any certificate, as the baseline, and a function that closes its connections. */
 function plain(): { readonly fetch: Fetch; close(): Promise<void> } {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
   const plainFetch: Fetch = (url, init) =>
@@ -81,7 +81,10 @@ async function warm(transport: 'tls' | 'ehbp', origin: string): Promise<void> {
 
 let sources = 1
 
-/** A proxy port that delays both directions, with a source address of its own: routers limit reports by source. */
+/**
+ * Opens a proxy port that delays both directions. It uses a source address of its own, because routers limit reports by
+ * source address.
+ */
 async function slowed({ hostname: host, port, protocol }: URL, oneWayMs: number) {
   const localAddress = `127.0.0.${++sources}`
   const server = createServer((client) => {
@@ -108,7 +111,7 @@ function later(ms: number, to: Socket, act: () => void): void {
   }, ms)
 }
 
-/** The extra time of a client's first request compared with a plain connection's, ms. */
+/** The time that a client's first request takes more than one over a plain connection, ms. */
 async function coldAdded(transport: 'tls' | 'ehbp', target: URL, oneWayMs: number) {
   const { origin, close } = await slowed(target, oneWayMs)
   const added: number[] = []

@@ -9,8 +9,8 @@ import { openStateDir } from '../src/host/stack/state-dir.ts'
 import { startWithoutWorker } from '../src/host/stack/without-worker.ts'
 
 /**
- * The worker under `wrangler dev`, rebuilt at every change of its source, with the stand-in and the daemon
- * beside it. wrangler.toml's own `LINK` works on a Worker host only; here a function does its mTLS.
+ * Runs the worker under `wrangler dev`, rebuilt at every change of its source, with the stand-in and the enclave
+ * process beside it. The `LINK` binding of wrangler.toml works only on a Worker host; here a function does its mTLS.
  */
 program
   .name('dev')
@@ -23,7 +23,7 @@ checkRuntime()
 // Loaded late, because both take seconds and `--help` does not need them.
 const { Response: MiniflareResponse } = await import('miniflare')
 const { unstable_startWorker: startWorker } = await import('wrangler')
-// Both would contact hosts that a local run does not need.
+// Disables features of wrangler that contact hosts a local run does not need.
 Object.assign(process.env, { WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' })
 const settings = readSettings({ STATE_DIR: '.state-dev', ...process.env })
 const state = openStateDir(settings.stateDir)

@@ -12,13 +12,14 @@ import { Toolchain } from '../src/cli/image/toolchain.ts'
 import { PROJECT_DIR } from '../src/host/stack/settings.ts'
 
 /**
- * `npm run bench:disk`: what the layers of the data disk cost, on the image's kernel under QEMU. It prints one JSON line
- * for each: bare disk, dm-crypt, and dm-crypt over dm-integrity as the guest has it. Under emulation the ratios say how
- * much work there is, not how long a real processor needs for it. Arguments are passed on to QEMU, such as `-cpu max`.
+ * `npm run bench:disk`: measures the cost of each layer of the data disk, on the image's kernel under QEMU. It prints
+ * one JSON line for each: bare disk, dm-crypt, and dm-crypt over dm-integrity as the guest has it. Under emulation the
+ * ratios say how much work there is, not how long a real processor needs for it. Arguments are passed on to QEMU, such
+ * as `-cpu max`.
  */
 
 const DISK_BYTES = 256 * 1024 * 1024
-/** Parts of the guest's PID 1 that it needs. */
+/** Source files of the guest's PID 1 that the benchmark program needs. */
 const SHARED = ['console.c', 'init.h', 'mapper.c', 'mapper.h', 'modules.c', 'text.c']
 
 const work = join(PROJECT_DIR, 'dist/disk-bench')

@@ -3,9 +3,9 @@ import { FAMILIES } from '../test/faults/families.ts'
 import { setup } from '../test/support/simulated-platform.ts'
 
 /**
- * `npm run faults [-- <family> [<case>]]`: runs the fault matrix, or the families and cases with these words in their
- * names, against the real stack and prints it case by case, with what was expected and what was seen. The status is 1
- * if they differ in any case.
+ * `npm run faults [-- <family> [<case>]]`: runs the fault matrix against the real stack, or only the families and cases
+ * whose names contain these words. Prints each case with the expected and the observed result. The exit status is 1 if
+ * they differ in any case.
  */
 async function main(only = '', named = ''): Promise<number> {
   let failures = 0
@@ -33,7 +33,7 @@ program
   .argument('[case]', 'only the cases with this in their names')
   .parse()
 const [family, named] = program.args
-// The families over pinned egress have a provider on the same simulated platform.
+// The families that test pinned egress need a provider on the same simulated platform.
 const removePlatform = await setup()
 const status = await main(family, named)
 removePlatform()

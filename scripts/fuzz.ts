@@ -2,9 +2,9 @@ import { program } from 'commander'
 import { fuzz } from '../test/fuzz/run.ts'
 
 /**
- * `npm run fuzz [-- --requests 20000 --seed 1]`: generated requests against the real stack. No answer may be an
- * error of the router's own, no request may hang, no process may end. Prints what was answered; the status is 1 if
- * anything went wrong. The same seed makes the same requests.
+ * `npm run fuzz [-- --requests 20000 --seed 1]`: sends generated requests to the real stack. No answer may be an
+ * internal error of the router, no request may hang, and no process may end. Prints a summary of the answers; the exit
+ * status is 1 if anything went wrong. The same seed makes the same requests.
  */
 const wholeNumber = (text: string) => Number.parseInt(text, 10)
 

@@ -5,8 +5,8 @@ import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
  * `npm run load [-- --streams 1000 --seconds 30 --customers 100]`: concurrent slow streams against the real stack.
- * Prints the resources of the processes and the state of the ledger; the status is 1 if a stream, a row or a receipt
- * was lost or if memory or descriptors exceeded their limits.
+ * Prints the resources of the processes and the state of the ledger; the exit status is 1 if a stream, a row or a
+ * receipt was lost, or if memory or file descriptors exceeded their limits.
  */
 const wholeNumber = (text: string) => Number.parseInt(text, 10)
 

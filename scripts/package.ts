@@ -5,11 +5,11 @@ import { TYPESCRIPT_NAME } from '../src/cli/build/plain-script.ts'
 import { compileTree } from '../src/cli/build/compile-tree.ts'
 import { PROJECT_DIR } from '../src/host/stack/settings.ts'
 
-/** Builds `lib`, which the npm package ships in place of `src`. npm runs it before packing. */
+/** Builds `lib`, which the npm package ships instead of `src`. npm runs this script before packing. */
 const SOURCES = join(PROJECT_DIR, 'src')
 const LIB = join(PROJECT_DIR, 'lib')
 
-/** The code that builds this directory. */
+/** Code that is only needed to build this directory. */
 const LEFT_OUT = ['cli/build', 'host/bundle-worker.js']
 
 await compileTree(SOURCES, LIB)

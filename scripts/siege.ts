@@ -7,8 +7,8 @@ import { siege, SIEGE, type Phase, type SiegeReport } from '../test/load/siege.t
 /**
  * `npm run siege [-- --seconds 60]`: hostile customers, clients without a key and a hostile provider against the real
  * stack. Prints the service that a well-behaved customer got during the attack, without it, and while the attackers
- * attacked an unrelated server on the same machine. The status is 1 if a row, a balance or a receipt of that customer
- * is wrong, an answer failed through the router's fault, or a process died.
+ * attacked an unrelated server on the same machine. The exit status is 1 if a row, a balance or a receipt of that
+ * customer is wrong, the router itself made an answer fail, or a process died.
  */
 checkRuntime()
 program
@@ -76,7 +76,7 @@ interface Attacked {
   readonly report: SiegeReport
 }
 
-/** One row for each attack that was made by itself. */
+/** A row for each attack that ran alone. */
 function singlesTable(all: readonly Attacked[]): string[] {
   const rows = all.map(({ names, report: { quiet, attacked } }) => {
     const [before, after] = [quiet.service, attacked.service]
@@ -88,7 +88,7 @@ function singlesTable(all: readonly Attacked[]): string[] {
   return markdown(['one attack', 'quiet p99', 'attacked p99', 'times', 'answers/s'], rows)
 }
 
-/** One row for each time of a siege, and what the worker kept. */
+/** A row for each phase of a siege, and the worker's memory after it. */
 function wholeTable(all: readonly Attacked[]): string[] {
   return all.flatMap(({ report }) => {
     const { quiet, decoy: unrelated, attacked, ledger, workerMib } = report
@@ -119,7 +119,7 @@ const runs = each ? attacks.map((name) => [name]) : [attacks]
 const reports: Attacked[] = []
 for (const names of runs) {
   if (each) console.log(`\n== ${names.join(', ')}`)
-  // One at a time: they share the machine.
+  // Sequential, because they share the machine.
   const report = await siege({
     seconds,
     attacks: names,

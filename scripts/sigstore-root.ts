@@ -8,9 +8,10 @@ import { getTrustedRoot } from '@sigstore/tuf'
 import { PROJECT_DIR } from '../src/host/stack/settings.ts'
 
 /**
- * Renews `src/enclave/provenance/trusted-root.ts`: the authorities and logs of the public Sigstore instance, from its
- * TUF repository, whose signatures are verified from the root that `@sigstore/tuf` pins; or with `--from <file>` from a
- * `trusted_root.json` that was verified elsewhere. Review the changes before committing them.
+ * Updates `src/enclave/provenance/trusted-root.ts`: the certificate authorities and logs of the public Sigstore
+ * instance. They come from its TUF repository, whose signatures are verified from the root that `@sigstore/tuf` pins;
+ * or, with `--from <file>`, from a `trusted_root.json` that was verified elsewhere. Review the changes before
+ * committing them.
  */
 const HEADER = `/**
  * Authorities and logs of the public Sigstore instance, pinned: build records are verified under these and nothing

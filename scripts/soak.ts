@@ -5,8 +5,8 @@ import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
  * `npm run soak [-- --minutes 10 --clients 40 --customers 20 --seed 1]`: a mixed load with injected faults against the
- * real stack. Prints what was done, the resources of the processes and the state of the ledger; the status is 1 if the
- * ledger does not balance, memory has grown or a process has died.
+ * real stack. Prints the operations, the resources of the processes and the state of the ledger; the exit status is 1
+ * if the ledger does not balance, memory has grown or a process has died.
  */
 const number = (text: string) => Number(text)
 

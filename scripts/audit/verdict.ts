@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The meaning of `npm audit --json`: known vulnerabilities, none, or that the registry could not be reached. */
+/** The result of `npm audit --json`: vulnerabilities, none, or unknown because the registry could not be reached. */
 export type AuditVerdict =
   | { readonly kind: 'clean' }
   | { readonly kind: 'weak'; readonly findings: readonly string[] }
@@ -21,7 +21,7 @@ const failureSchema = z.object({ message: z.string() })
 /** Severities that do not fail the run; they are listed. */
 const MINOR: ReadonlySet<string> = new Set(['info', 'low'])
 
-/** Reads the report; any other output means that the registry could not be reached. */
+/** Parses the report; any other output means that the registry could not be reached. */
 export function auditVerdict(output: string): AuditVerdict {
   const value = parse(output)
   const report = reportSchema.safeParse(value)

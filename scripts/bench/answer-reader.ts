@@ -3,7 +3,7 @@ const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 const LINE_FEED = 0x0a
 const DONE = Buffer.from('data: [DONE]')
 
-/** The last events of streams in the other API formats; their data may have any length. */
+/** The last events of streams in the Responses and Messages APIs; their data may have any length. */
 const LAST_EVENTS = ['event: response.completed', 'event: message_stop'].map((line) =>
   Buffer.from(line),
 )
@@ -13,7 +13,7 @@ export interface AnswerProgress {
   status: number
   /** Events of the stream so far. */
   frames: number
-  /** Whether the stream's own end mark was seen. */
+  /** Whether the end mark of the stream's API format was seen. */
   done: boolean
   bytes: number
   complete: boolean
@@ -23,11 +23,11 @@ export interface AnswerProgress {
 export class AnswerReader {
   #progress: AnswerProgress = fresh()
   #head: Buffer | undefined
-  /** Bytes of the body to come; infinity for a chunked one. */
+  /** Remaining bytes of the body; infinity for a chunked one. */
   #left: number | undefined
   #tail = Buffer.alloc(0)
 
-  /** Forgets the answer before, for the next one on the same connection. */
+  /** Resets the reader for the next answer on the same connection. */
   reset(): void {
     this.#progress = fresh()
     this.#head = undefined

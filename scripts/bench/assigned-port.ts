@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** A port that was free a moment ago, for programs that cannot report which one they took. */
+/** A port that was free just now, for programs that cannot report which port they bound. */
 export function assignedPort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

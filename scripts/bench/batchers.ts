@@ -10,10 +10,10 @@ import type { Bench, Exhibit, Suite } from './suite.ts'
 import { invalidText, markdownTable, spreadText } from './table.ts'
 import { FULL, QUICK, type WindowKind } from './windows.ts'
 
-/** A router, and the files whose batchers it runs without. */
+/** A variant of the router, and the files whose batchers are disabled in it. */
 interface Variant {
   readonly name: string
-  /** Ends of the paths of the files that create the batchers. */
+  /** Path suffixes of the files that create the disabled batchers. */
   readonly without: readonly string[]
 }
 
@@ -21,7 +21,7 @@ const COALESCER = 'batching/coalescer.ts'
 const SIGNING = 'link/batched-signing.ts'
 const STORAGE = 'storage/batched-storage.ts'
 
-/** The router as it is first: the others are compared with it. */
+/** The unchanged router comes first: the others are compared with it. */
 const VARIANTS: readonly Variant[] = [
   { name: 'all batchers', without: [] },
   { name: 'settlements not coalesced', without: [COALESCER] },
@@ -41,7 +41,7 @@ export const BATCHERS: Exhibit = {
   plots: () => ({}),
 }
 
-/** What each batcher of the worker saves: CPU per request with it and without it, in interleaved rounds. */
+/** Measures what each batcher of the worker saves: CPU per request with and without it, in interleaved rounds. */
 export function batchers(bench: Bench): Suite {
   return {
     options: '--batchers',
@@ -75,7 +75,7 @@ async function startField({ mock, scratch, log }: Bench): Promise<Field> {
 const UNBATCHED = `const alone = (_host, { run }) => async (item) => (await run([item]))[0]
 export { alone as createBatcher, alone as createMomentBatcher }`
 
-/** Replaces both kinds of batchers for the files whose paths end so. */
+/** Replaces both kinds of batchers in the files with these path suffixes. */
 function withoutBatchers(importers: readonly string[]): Plugin {
   return {
     name: 'without-batchers',
@@ -90,7 +90,7 @@ function withoutBatchers(importers: readonly string[]): Plugin {
   }
 }
 
-/** CPU of each variant, and how many times that of the router as it is, round by round. */
+/** CPU of each variant, and its ratio to the unchanged router, round by round. */
 export function batchersTable(report: Report): string {
   const [asIs] = report.systems
   const rows = report.systems.map((system) => [

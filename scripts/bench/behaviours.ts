@@ -1,7 +1,7 @@
 /** Milliseconds between the frames of a paced stream. */
 export const FRAME_MS = 20
 
-/** Streams long enough for the widest window, its lead and its end. */
+/** Streams long enough for the longest window, including its warm-up and its end. */
 export const PACED = `paced-350x${FRAME_MS}`
 export const PACED_SHORT = `paced-200x${FRAME_MS}`
 /** Eight frames at once: the time to the first delta without any waiting. */
@@ -12,7 +12,7 @@ export const WHOLE = 'whole'
 /** Streams of a single line. */
 export const LINES = [2, 8].map((mib) => ({ mib, behaviour: `line-${mib * 1024}x0` }))
 
-/** Every behaviour of the mock for chats; each is a model of every system. */
+/** Every chat behaviour of the mock; every system offers each as a model. */
 export const BEHAVIOURS = [
   WHOLE,
   PACED,
@@ -22,6 +22,6 @@ export const BEHAVIOURS = [
   ...LINES.map(({ behaviour }) => behaviour),
 ]
 
-/** The models of the router's other doors. */
+/** The models of the other endpoints of the router. */
 export const EMBEDDING = 'embedding'
 export const TRANSCRIPTION = 'transcription'

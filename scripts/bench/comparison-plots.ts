@@ -238,7 +238,7 @@ function doorsPlot(report: Report): Plot {
 
 const SYSTEM_ROWS = { field: 'system', type: 'nominal', sort: null, title: null } as const
 
-/** A bar for each system from the median, with a line from the lowest to the highest window. */
+/** A bar for each system up to the median, with a line from the lowest to the highest window. */
 function rangedBars(title: string): Layers {
   return [
     {
@@ -260,7 +260,7 @@ function rangedBars(title: string): Layers {
   ]
 }
 
-/** A figure of the named systems that have it. */
+/** The values of a figure, for those of the named systems that have it. */
 function valuesOf(report: Report, { read }: Figure, names: readonly string[] = NAMES): Datum[] {
   return report.systems.flatMap((system) => {
     const spread = names.includes(system.name) ? read(system, report) : undefined

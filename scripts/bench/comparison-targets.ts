@@ -16,10 +16,10 @@ import {
 } from './targets.ts'
 import { FIRST_STREAMS, IDLE_AFTER_MS } from './windows.ts'
 
-/** Frames that 512 streams are sent in a second. */
+/** The number of frames per second that the mock sends to 512 streams. */
 const SENT = 25_600
 
-/** What must hold in one run beside the floor and the peer. */
+/** The targets for a comparison with the floor and the peer in the same run. */
 export const COMPARISON_TARGETS: readonly Target[] = [
   compared('CPU per request at 64, of the floor', 'whole-64', cpu, 'router', OF(FLOOR), {
     atMost: 3,

@@ -14,7 +14,9 @@ import { COMMON_KINDS, FULL, MEMORY_STARTS, QUICK } from './windows.ts'
 
 const CUSTOMERS = 100
 
-/** Of what is no yardstick for many streams; falling behind would take minutes. */
+/**
+ * The windows of systems that are no reference for 512 streams; a system that falls behind there would take minutes.
+ */
 const FEW_STREAMS = COMMON_KINDS.filter((kind) => kind !== 'streams-512')
 
 export const COMPARISON: Exhibit = {
@@ -23,7 +25,7 @@ export const COMPARISON: Exhibit = {
   plots: comparisonPlots,
 }
 
-/** The router beside direct calls, a bare pass-through and the peer. */
+/** Compares the router with direct calls, a bare pass-through and the peer. */
 export function comparison(bench: Bench): Suite {
   return {
     options: '',
@@ -33,7 +35,7 @@ export function comparison(bench: Bench): Suite {
   }
 }
 
-/** Instances of their own, so that nothing was asked of them before. */
+/** Instances that are started only for this, so that they have served no request before. */
 function startedForMemory({ mock, scratch, quick }: Bench): readonly Fresh[] {
   const { address } = mock
   const directory = join(scratch, 'memory')
@@ -66,7 +68,7 @@ function startRouterIn(directory: string, mock: MockAddress): Promise<RouterStac
 async function startField({ mock, scratch }: Bench): Promise<Field> {
   const field = new Field()
   const { address } = mock
-  // It has no process of its own, and the mock is warm from all others.
+  // No warm-up: direct calls have no process besides the mock, which is warm from all other systems.
   await field.enter('direct', async () => directly(address), { kinds: FEW_STREAMS, warmUp: [] })
   await field.enter('floor', () => startFloor(address, scratch), { kinds: FULL.kinds })
   const router = await startRouterIn(join(scratch, 'router'), address)

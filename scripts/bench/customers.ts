@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { chatCaller, type Caller } from './system.ts'
 
-/** A customer of the router, and its requests. */
+/** A customer of the router, and the path and headers of its requests. */
 export interface MadeCustomer {
   readonly id: string
   readonly caller: Caller
@@ -11,7 +11,7 @@ export interface MadeCustomer {
 /** Concurrent calls: enough for the router to write many customers in one commit. */
 const CONCURRENCY = 64
 
-/** Makes customers with a key each through the admin interface. */
+/** Creates customers with one key each through the admin API. */
 export async function makeCustomers(admin: AdminApi, count: number): Promise<MadeCustomer[]> {
   const made: MadeCustomer[] = []
   let begun = 0

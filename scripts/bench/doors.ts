@@ -5,7 +5,7 @@ import type { Entrant } from './run.ts'
 import { chatBody, requestText, type ChatBody, type MakeRequests, type System } from './system.ts'
 import { WARM_UP_DOOR, type WindowKind } from './windows.ts'
 
-/** Another way into the router than the chat door: its name, what it is measured with, and its requests. */
+/** An endpoint of the router other than chat: its name, the windows it is measured in, and its requests. */
 interface Door {
   readonly name: string
   readonly kinds: readonly WindowKind[]
@@ -17,7 +17,7 @@ const QUESTION = 'Say something short.'
 const WHOLE_ONLY: readonly WindowKind[] = ['whole-64']
 const WHOLE_AND_STREAMS: readonly WindowKind[] = ['whole-64', 'streams-64']
 
-/** Every other door of the router; the figures stand beside those of its chat door. */
+/** Every endpoint other than chat; its figures are shown next to those of chat. */
 const DOORS: readonly Door[] = [
   {
     name: 'responses',
@@ -50,10 +50,10 @@ const DOORS: readonly Door[] = [
   { name: 'encrypted (EHBP)', kinds: WHOLE_ONLY, requests: (port) => encrypted(port) },
 ]
 
-/** The names of the doors, in the order of their rows. */
+/** The names of the endpoints, in the order of their rows. */
 export const DOOR_NAMES = DOORS.map(({ name }) => name)
 
-/** The other doors of a router as entrants of their own, in the same processes. */
+/** The other endpoints of a router, each as an entrant; all use the same processes. */
 export function otherDoors(
   router: System,
 ): readonly Pick<Entrant, 'system' | 'kinds' | 'warmUp'>[] {
@@ -114,10 +114,10 @@ function silence(): Buffer {
   return Buffer.concat([head, Buffer.alloc(data)])
 }
 
-/** More than any system answers in one window: each encrypted request is accepted once. */
+/** More than any system answers in one window, because the router accepts each encrypted request only once. */
 const ENCRYPTED_REQUESTS = 6_500
 
-/** Chat requests that are encrypted to the router's key, each anew. */
+/** Chat requests, each encrypted separately to the router's key. */
 function encrypted(port: number): MakeRequests {
   return async (callers, model, body) => {
     const answer = await fetch(`http://127.0.0.1:${port}${KEY_CONFIG_PATH}`)

@@ -12,7 +12,7 @@ export class Field {
   readonly skipped: Skipped[] = []
   readonly #stops: (() => Promise<void>)[] = []
 
-  /** Adds a system once it serves; one that cannot run here is recorded with the reason. */
+  /** Starts a system and adds it. A system that cannot run here is recorded with the reason. */
   async enter(
     name: string,
     start: () => Promise<System>,
@@ -28,7 +28,7 @@ export class Field {
     }
   }
 
-  /** Adds a system that serves already. */
+  /** Adds a system that is already running. */
   add(system: System, part: Partial<Entrant> = {}): void {
     this.entrants.push({
       system,
@@ -40,7 +40,7 @@ export class Field {
     })
   }
 
-  /** Registers a stop function; they run in reverse order. */
+  /** Registers a stop function. Stop functions run in reverse order of registration. */
   endsWith(stop: () => Promise<void>): void {
     this.#stops.unshift(stop)
   }

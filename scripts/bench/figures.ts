@@ -1,4 +1,4 @@
-/** Middle, lowest and highest of several windows. */
+/** Median, minimum and maximum over several windows. */
 export interface Spread {
   readonly median: number
   readonly min: number
@@ -12,7 +12,10 @@ export function percentile(values: readonly number[], percent: number): number {
   return sorted[rank - 1] ?? Number.NaN
 }
 
-/** The spread of the values; undefined when there is none. The median of an even number is the middle of two. */
+/**
+ * The spread of the values; undefined when there is none. The median of an even number of values is the mean of the
+ * middle two.
+ */
 export function spreadOf(values: readonly number[]): Spread | undefined {
   const sorted = values.filter(Number.isFinite).toSorted((left, right) => left - right)
   const [min, max] = [sorted.at(0), sorted.at(-1)]
@@ -23,7 +26,7 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
   return { median: (low + high) / 2, min, max }
 }
 
-/** The spread of one figure over the windows that count. */
+/** The spread of one figure over the valid windows. */
 export function spreadOfValid<Window extends { readonly invalid: string | null }>(
   windows: readonly Window[],
   figure: (window: Window) => number,

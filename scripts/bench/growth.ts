@@ -23,7 +23,7 @@ export interface GrowthPoint {
 
 const BASE: GrowthPoint = { furtherRoutes: 10, customers: 1, ledgerRows: 0, tools: 0 }
 
-/** One dimension grows at a time. */
+/** The measured points; each grows in one dimension only. */
 export function growthPoints(quick: boolean): readonly GrowthPoint[] {
   return [
     BASE,
@@ -42,7 +42,7 @@ const KINDS: readonly WindowKind[] = ['whole-1', 'whole-16']
 const TOOL_BYTES = 50 * 1024
 const ROUNDS = 3
 
-/** Memory of a router and its daemon under load, including their files in the page cache. */
+/** The memory of a router and its enclave process under load, including their files in the page cache. */
 const BYTES_PER_ROUTER = 1024 ** 3
 
 export const GROWTH: Exhibit = {
@@ -58,7 +58,7 @@ export const GROWTH: Exhibit = {
   plots: (report) => ({ growth: growthPlot(report) }),
 }
 
-/** How cost grows with routes, customers, ledger rows and tools, on a router for each point. */
+/** Measures how cost grows with routes, customers, ledger rows and tools. Each point has a router of its own. */
 export function growth(bench: Bench): Suite {
   const points = growthPoints(bench.quick)
   const together = freemem() > points.length * BYTES_PER_ROUTER
@@ -83,8 +83,8 @@ async function startField(points: readonly GrowthPoint[], bench: Bench): Promise
 }
 
 /**
- * Long enough for every customer to be served at 350 requests/s: the ledger reads an account at its first use and keeps it in
- * memory, so that only later requests are those of a router that runs.
+ * A warm-up that is long enough to serve every customer at 350 requests/s. The ledger loads an account at its first use
+ * and then caches it, so only later requests represent a warm router.
  */
 function warmUpOf(customers: number): readonly WindowPlan[] {
   return warmUpFor(KINDS).map((plan) => ({
@@ -139,10 +139,10 @@ const FIGURES = [
   of('memory at 16, MiB', 'whole-16', ({ residentMib }) => residentMib, 0),
 ]
 
-/** A point costs at most so much more than the one it is compared with: what is more than noise. */
+/** The maximum cost of a point relative to the point it is compared with; less is noise. */
 const FLAT = 1.15
 
-/** CPU of a request at one point against that at another. */
+/** A target: CPU per request at one point divided by that at another. */
 function flat(title: string, point: Partial<GrowthPoint>, base: Partial<GrowthPoint> = {}): Target {
   const measure = (report: Report) => {
     const read = reader(report, 'whole-16', cpu)

@@ -9,12 +9,12 @@ import { LEDGER_KIND } from './windows.ts'
 
 const SECOND_US = 1_000_000
 
-/** CPU of the ledger's writer thread for each request, us; NaN in windows of other systems. */
+/** CPU of the ledger's writer thread per request, us; NaN in windows of other systems. */
 export function writerUs({ cpuUsBy }: Window): number {
   return cpuUsBy[WRITER] ?? Number.NaN
 }
 
-/** What the ledger gave when it was driven alone. */
+/** The figures of the ledger under load by itself, without workers. */
 export function ledgerAloneTable(report: Report): string {
   const alone = report.systems.filter(({ name }) => name === LEDGER_ALONE)
   return systemTable(
@@ -31,12 +31,15 @@ export function ledgerAloneTable(report: Report): string {
   )
 }
 
-/** Which part of the time the writer thread worked; in the rest it waited for the disk, its callers or a core. */
+/**
+ * The share of time for which the writer thread used CPU; the rest of the time it waited for the disk, its callers or a
+ * core.
+ */
 function busyShare(window: Window): number {
   return (writerUs(window) * rate(window)) / SECOND_US
 }
 
-/** CPU of the writer thread for each request while the ledger is as busy as it can be, us; undefined where not measured. */
+/** CPU of the writer thread per request when the ledger is saturated, us; undefined when not measured. */
 export function busyWriterUs(report: Report): number | undefined {
   const alone = report.systems.find(({ name }) => name === LEDGER_ALONE)
   return spreadOfValid(alone?.windows[LEDGER_KIND] ?? [], writerUs)?.median

@@ -9,14 +9,14 @@ import { LEDGER, WRITER, type System } from './system.ts'
 
 export const LEDGER_ALONE = 'ledger alone, 16 connections'
 
-/** They read for queries, run cryptography and compile. */
+/** All other threads of the ledger process: for queries, cryptography and JIT compilation. */
 const OTHER_THREADS = 'other threads'
 
 const STOP_TIMEOUT_MS = 3_000
 
 /**
- * A ledger process as the stack starts it, with files of its own, and a process that stands for the workers: it calls the
- * ledger over its link without a pause, so that its writer always has something to do.
+ * Starts a ledger process as the stack does, with files of its own, and a driver process in place of the workers. The
+ * driver calls the ledger without pause, so that its writer thread is always busy.
  */
 export async function startLedgerAlone(scratch: string, customers: number): Promise<System> {
   const directory = join(scratch, 'ledger-alone')

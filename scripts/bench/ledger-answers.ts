@@ -1,14 +1,15 @@
 import type { LedgerCall } from '../../src/worker/storage/ledger-calls.ts'
 
-/** How the outcomes of admissions and settlements that did what they should are written in JSON. */
+/** The JSON text of a successful admission and a successful settlement in an answer. */
 const DONE = {
   admit: '"admitted":true',
   settle: '"outcome":"settled","missingEvidence":[]',
 } as const
 
 /**
- * The number of settlements that a call was answered. Counted in the text: parsing it would take from the ledger the cores that they share.
- * @throws Error when an operation was refused, which would cost less
+ * The number of settlements in the answer to a call. Counts occurrences in the text: parsing would use CPU that the
+ * driver shares with the ledger.
+ * @throws Error when an operation was refused, because refusals are cheaper than successes
  */
 export function settledIn(answer: string, operations: readonly LedgerCall[]): number {
   const asked = (kind: keyof typeof DONE) => operations.filter((each) => each.kind === kind).length

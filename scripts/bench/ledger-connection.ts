@@ -13,7 +13,7 @@ interface Waiting {
   readonly reject: (error: Error) => void
 }
 
-/** One connection for messages to a ledger process, pinned on both ends as that of a worker. */
+/** A message connection to a ledger process; both ends pin the other's certificate, as on a worker's connection. */
 export class LedgerConnection {
   readonly #socket: WebSocket
   readonly #open: Promise<void>
@@ -48,7 +48,7 @@ export class LedgerConnection {
 
   /**
    * Makes a call, and returns the body of its answer.
-   * @throws Error when the connection is lost or the answer is no 200
+   * @throws Error when the connection is lost or the status is not 200
    */
   async call(path: string, body: string): Promise<string> {
     await this.#open

@@ -10,8 +10,9 @@ import { LedgerRequests } from './ledger-requests.ts'
 import { LoadWindow } from './load-window.ts'
 
 /**
- * The workers of a ledger process as a process of its own: each connection is a closed loop that makes the next call when
- * the one before is answered. It receives one `LedgerPlan` at a time, and reports as the load generator does.
+ * Simulates the workers of a ledger process, in a process of its own: each connection is a closed loop that sends the
+ * next call when the previous one is answered. It receives one `LedgerPlan` at a time, and sends the same messages as
+ * the load generator.
  */
 process.on('message', (received) => void run(ledgerPlanSchema.parse(received)))
 process.on('disconnect', () => process.exit(0))
@@ -26,7 +27,7 @@ async function run(plan: LedgerPlan): Promise<void> {
   process.send?.({ type: 'result', result: window.result })
 }
 
-/** The calls of one worker until the window is closed; nothing stays open after it. */
+/** Sends the calls of one worker until the window closes, and then settles what is still admitted. */
 async function drive({ link, keys }: LedgerPlan, index: number, window: LoadWindow): Promise<void> {
   const connection = new LedgerConnection(link)
   const requests = new LedgerRequests(keys, index, clusteredIds(randomUUID, Date.now))

@@ -11,15 +11,18 @@ const EVIDENCE = 'e'.repeat(4_000)
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** The head that all receipts name, as those of one signing key do. */
+/** The digest of the receipt head that all receipts refer to, as the receipts of one signing key do. */
 export const HEAD_SHA256 = sha256(HEAD)
 
-/** The evidence that all receipts name. */
+/** The digest of the evidence that all receipts refer to. */
 export const EVIDENCE_SHA256 = sha256(EVIDENCE)
 
 const KEPT_FOR_MS = 365 * 86_400_000
 
-/** Gives an empty ledger that many customers, billed afterwards and with a key each, and what their receipts name. */
+/**
+ * Fills an empty ledger with `count` customers, each postpaid and with one key, and with the head and evidence that
+ * their receipts refer to.
+ */
 export async function makeLedgerKeys(link: LinkEnd, count: number): Promise<readonly LedgerKey[]> {
   const connection = new LedgerConnection(link)
   const storage = ledgerStorage(
@@ -55,7 +58,7 @@ export async function makeLedgerKeys(link: LinkEnd, count: number): Promise<read
   return keys
 }
 
-/** Ids and prefix have the length of those that the router makes. */
+/** A key whose ids and prefix have the same length as those that the router makes. */
 function newKey(): LedgerKey {
   const customerId = randomUUID().replaceAll('-', '').slice(0, 28)
   const keyPrefix = `cmr_${customerId}_${randomBytes(5).toString('hex')}`

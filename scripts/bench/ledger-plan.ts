@@ -7,10 +7,10 @@ const linkEndSchema = z.object({
   host: z.string(),
 })
 
-/** A window of load on a ledger process alone: as many workers as connections. */
+/** A window of load on a ledger process by itself. Each connection stands for one worker. */
 export const ledgerPlanSchema = z.object({
   link: linkEndSchema,
-  /** The keys that are used, each of a customer of its own. */
+  /** The keys to use; each belongs to another customer. */
   keys: z.array(z.object({ customerId: z.string(), keyPrefix: z.string(), keyHash: z.string() })),
   connections: z.int().min(1),
   warmMs: z.number(),

@@ -9,21 +9,28 @@ import { storedJws } from '../../src/worker/storage/stored-jws.ts'
 import { EVIDENCE_SHA256, HEAD_SHA256 } from './ledger-keys.ts'
 
 /**
- * Requests whose operations share a call of a worker. Two workers that took 1,300 requests/s together, 650 each, made 0.15
- * calls a request (docs/performance.md, "What more cores give"); 16 of them at 12,000 take 750 each.
+ * The number of requests whose operations share one call of a worker. Two workers that served 1,300 requests/s
+ * together, 650 each, made 0.15 calls per request (docs/performance.md, "What more cores give"); 16 workers at 12,000
+ * requests/s serve 750 each.
  */
 export const REQUESTS_PER_CALL = 7
 
-/** Characters of a stored receipt after the name of its head, as the router of this benchmark stores it. */
+/**
+ * The number of characters of a stored receipt after the reference to its head, as the router stores it in this
+ * benchmark.
+ */
 const TAIL_CHARACTERS = 867
 
-/** Of how many receipts the random texts differ; making one takes as long as the ledger needs for it. */
+/**
+ * The number of different random receipt texts, which are reused in turn: making one takes as long as the ledger's work
+ * for one.
+ */
 const TAILS = 256
 
 const RESERVED_FOR_MS = 240_000
 const RETENTION_MS = 30 * 86_400_000
 
-/** The configuration's plans; they are sent once for each call. */
+/** The plans of the configuration, sent with each call. */
 const PLANS: AdmissionEntry['plans'] = { standard: { discount_pct: 0 } }
 
 interface Admitted {
@@ -31,7 +38,7 @@ interface Admitted {
   readonly key: LedgerKey
 }
 
-/** The operations of one worker's requests: each is admitted in one call and settled in the next. */
+/** Makes the operations of one worker: each request is admitted in one call and settled in the next. */
 export class LedgerRequests {
   readonly #keys: readonly LedgerKey[]
   readonly #newId: () => string
@@ -42,7 +49,7 @@ export class LedgerRequests {
   #turn: number
 
   /**
-   * @param first which key is used first
+   * @param first the index of the key before the first one to use
    * @param newId makes the ids of requests and receipts
    */
   constructor(keys: readonly LedgerKey[], first: number, newId: () => string) {
@@ -51,7 +58,10 @@ export class LedgerRequests {
     this.#turn = first
   }
 
-  /** What the next call carries: as many admissions, among the settlements of those of the call before. */
+  /**
+   * The operations of the next call: `REQUESTS_PER_CALL` admissions, interleaved with the settlements of the requests
+   * that the previous call admitted.
+   */
   next(now: number): readonly LedgerCall[] {
     const settled = this.last(now)
     this.#admitted = Array.from({ length: REQUESTS_PER_CALL }, () => this.#nextRequest())
@@ -62,7 +72,7 @@ export class LedgerRequests {
     })
   }
 
-  /** What the last call carries: settlements only. */
+  /** The operations of the last call: only settlements. */
   last(now: number): readonly LedgerCall[] {
     const settled = this.#admitted
     this.#admitted = []
@@ -93,7 +103,7 @@ export class LedgerRequests {
   }
 }
 
-/** As long as the name of a signing key. */
+/** Has the length of a signing key's id. */
 const KID = 'k'.repeat(43)
 
 /** A request of the benchmark as the router bills it. */

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
 /**
- * Puts old ledger rows into the SQLite file that holds a customer, while no worker has it open. Only the storage knows
- * which file that is, so all files are searched. Only the benchmark writes rows this way: a million requests would take
- * an hour.
+ * Inserts old ledger rows into the SQLite file of a customer, while no worker has it open. Only the storage engine
+ * knows which file that is, so this searches all files. Writing rows directly is for the benchmark only: making them
+ * with a million requests would take an hour.
  */
 export function addLedgerRows(storageDir: string, customerId: string, count: number): void {
   const names = readdirSync(storageDir, { recursive: true, encoding: 'utf8' })
@@ -29,8 +29,8 @@ function holds(database: DatabaseSync, customerId: string): boolean {
 }
 
 /**
- * Fast enough for ten million rows: nothing is synced or can be rolled back, and the indexes are built at the end,
- * from sorted keys.
+ * Fast enough for ten million rows: without sync and rollback journal, and with the indexes built at the end, from
+ * sorted keys.
  */
 function insert(database: DatabaseSync, customerId: string, count: number): void {
   const journal = database.prepare('PRAGMA journal_mode').get()?.['journal_mode']

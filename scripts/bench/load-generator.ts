@@ -5,16 +5,16 @@ import { loadPlanSchema, type LoadPlan } from './load-plan.ts'
 import { LoadWindow } from './load-window.ts'
 
 /**
- * The load generator as a process of its own: a closed loop over kept-alive raw sockets. It receives one `LoadPlan`
- * at a time, and reports when the window opens and closes, and then its results.
+ * The load generator, in a process of its own: a closed loop over kept-alive raw sockets. It receives one `LoadPlan` at
+ * a time, reports when the window opens and closes, and then sends the results.
  */
 process.on('message', (received) => void run(loadPlanSchema.parse(received)))
 process.on('disconnect', () => process.exit(0))
 
-/** How long after its window a stream may end, ms, so that slow systems are measured too. */
+/** How long after the window streams may end, ms, so that slow systems can be measured too. */
 const LATEST_END_MS = 40_000
 
-/** Continues from window to window, so that all of many customers are used. */
+/** Not reset between windows, so that all customers are used even when there are many. */
 let turn = 0
 
 async function run(plan: LoadPlan): Promise<void> {
@@ -61,7 +61,7 @@ class Client {
     this.#socket = connect({ port: window.plan.port, host: '127.0.0.1', noDelay: true })
   }
 
-  /** Resolves when the last answer is in. */
+  /** Resolves when the last answer is complete. */
   get ended(): Promise<void> {
     return this.#ended.promise
   }

@@ -6,12 +6,12 @@ export const loadPlanSchema = z.object({
   /** Whole requests, head and body, as latin1 text; they are sent in turn. */
   requests: z.array(z.string()).min(1),
   connections: z.int().min(1),
-  /** Streams are complete only with their end mark. */
+  /** Whether answers are streams, which are complete only with their end mark. */
   stream: z.boolean(),
-  /** Load before the window opens, ms. */
+  /** How long the load runs before the window opens, ms. */
   warmMs: z.number(),
   windowMs: z.number(),
-  /** Whether every connection sends one request only. */
+  /** Whether every connection sends only one request. */
   once: z.boolean(),
 })
 
@@ -27,7 +27,7 @@ export const loadResultSchema = z.object({
   /** Events received inside the window. */
   frames: z.int(),
   windowMs: z.number(),
-  /** Of answers completed inside the window, ms from the request's first byte. */
+  /** Latencies of answers completed inside the window, ms from the request's first byte. */
   latenciesMs: z.array(z.number()),
   firstDeltaMs: z.array(z.number()),
   /** Percentiles of the time between two frames of a stream inside the window, ms; null where there were none. */
@@ -48,7 +48,7 @@ export interface WindowHooks {
   readonly closed: () => void
 }
 
-/** What puts load on a system for one window. */
+/** A source of load on a system, for one window at a time. */
 export interface Load<Plan = LoadPlan> {
   /** Runs one window; the hooks are called as it opens and closes. */
   run(plan: Plan, hooks: WindowHooks): Promise<LoadResult>

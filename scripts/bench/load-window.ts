@@ -17,7 +17,7 @@ export class LoadWindow {
     return this.#closedAt !== Number.POSITIVE_INFINITY
   }
 
-  /** Opens and closes while the load goes on, and tells the parent process each time. */
+  /** Opens and closes the window while the load runs, and notifies the parent process each time. */
   async pass({ warmMs, windowMs }: Pick<LoadPlan, 'warmMs' | 'windowMs'>): Promise<void> {
     await delay(warmMs)
     this.#openedAt = performance.now()

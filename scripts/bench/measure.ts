@@ -15,10 +15,10 @@ export interface Sample {
   readonly gapP99Ms: number
   /** CPU of all processes of the system, per completed request or, in streams, per frame. */
   readonly cpuUs: number
-  /** The same by kind of process. */
+  /** The same, by group of processes. */
   readonly cpuUsBy: Readonly<Record<string, number>>
   readonly residentMib: number
-  /** Why the window is invalid; null where it is valid. */
+  /** Why the window is invalid; null when it is valid. */
   readonly invalid: string | null
 }
 
@@ -28,7 +28,7 @@ export type WindowPlan = Pick<
 > & {
   /** The mock's behaviour. */
   readonly behaviour: string
-  /** The text of the prompt, where it matters. */
+  /** The text of the prompt; a default unless given. */
   readonly content?: string
   readonly tools?: readonly unknown[]
 }

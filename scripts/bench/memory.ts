@@ -6,19 +6,19 @@ import type { MemoryStart } from './report.ts'
 import type { System } from './system.ts'
 import { FIRST_STREAMS, FIRST_TOUCH, IDLE_AFTER_MS, OPEN, OPEN_STREAMS } from './windows.ts'
 
-/** A system that is started for its memory alone. */
+/** A system that is started only to measure its memory. */
 export interface Fresh {
   readonly name: string
   readonly start: () => Promise<System>
-  /** How often: how much one of V8's heaps grows while streams open depends on when it collected garbage last. */
+  /** The number of starts. Several, because the growth of a V8 heap depends on when it last collected garbage. */
   readonly times: number
 }
 
 export type Wait = (ms: number) => Promise<unknown>
 
 /**
- * What a system takes in each of its starts, while no other system runs: another one that maps the same program would
- * take over a part of its pages.
+ * Measures the memory of a system in each of its starts while no other system runs: a process that maps the same
+ * program would share pages with it and so lower the figure.
  */
 export async function memoryOf(
   { start, times }: Fresh,

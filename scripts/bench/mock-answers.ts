@@ -1,6 +1,6 @@
-/** The mock provider's answers, prepared as the bytes of HTTP/1.1, so that sending them costs almost nothing. */
+/** The mock provider's answers, prepared as HTTP/1.1 bytes, so that sending them costs almost no CPU. */
 
-/** How a model of the mock answers: `whole`, or streams with names such as `paced-250x20`. */
+/** How a model of the mock answers: `whole`, or a stream with a name such as `paced-250x20`. */
 export type Behaviour =
   | { readonly kind: 'whole' }
   /** `frames` deltas, one every `everyMs`; 0: all at once. */
@@ -10,7 +10,7 @@ export type Behaviour =
 
 const MODEL = /"model"\s*:\s*"(whole|paced|line)(?:-(\d+)x(\d+))?"/
 
-/** Reads the behaviour off a request body; anything unknown is answered whole. */
+/** Reads the behaviour from the model name in a request body; an unknown one is answered `whole`. */
 export function behaviourOf(body: Buffer): Behaviour {
   const at = body.indexOf('"model"')
   const [, kind, first = '0', second = '0'] =
@@ -40,10 +40,10 @@ const WHOLE_BODY = JSON.stringify({
 /** A finished answer of about 350 bytes. */
 export const WHOLE_ANSWER = wholeAnswer(WHOLE_BODY)
 
-/** The numbers of an embedding: as many as those of a small model. */
+/** The number of dimensions of an embedding, as in a small model. */
 const DIMENSIONS = 384
 
-/** The answers to what is no chat, by the end of the path. */
+/** The answers to requests other than chat, by the end of the path. */
 export const OTHER_ANSWERS: ReadonlyMap<string, Buffer> = new Map([
   [
     '/embeddings',
@@ -85,7 +85,7 @@ export const STREAM_START = Buffer.concat([
   event({ choices: [choice({ role: 'assistant', content: ' token' })] }),
 ])
 
-/** The same with one very long line. */
+/** The head and a first delta in one very long line. */
 export function longLineStart(kibibytes: number): Buffer {
   const content = 'x'.repeat(kibibytes * 1024)
   const line = event({ choices: [choice({ role: 'assistant', content })] })

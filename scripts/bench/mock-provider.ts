@@ -18,8 +18,8 @@ import { Pacer, type PacedStream } from './pacer.ts'
 import { RequestReader, type RawRequest } from './request-reader.ts'
 
 /**
- * The mock provider as a process of its own, on loopback: raw sockets and prepared bytes. It reports its plain and its
- * TLS port to its parent; once it has received a simulated chip, it has evidence for its TLS key.
+ * The mock provider, in a process of its own, on loopback: raw sockets and prepared bytes. It sends its plain and its
+ * TLS port to its parent. Once it has received a simulated chip, it has evidence for its TLS key.
  */
 const identity = await openStandinIdentity(undefined, new Date())
 const pacer = new Pacer()
@@ -85,7 +85,7 @@ function pace({ frames, everyMs }: { frames: number; everyMs: number }, socket: 
   pacer.add(stream)
 }
 
-/** The documents of a host of `service.attestation/v1`. */
+/** Serves the documents of a host of `service.attestation/v1`. */
 async function publish(target: string, socket: Socket): Promise<void> {
   const url = new URL(target, 'https://mock')
   const nonce = url.searchParams.get('nonce') ?? ''

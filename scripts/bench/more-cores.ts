@@ -5,19 +5,19 @@ import { markdownTable } from './table.ts'
 import { cpu, reader } from './targets.ts'
 import type { WindowKind } from './windows.ts'
 
-/** The host that is computed for: a worker and a carrier of the daemon for each core. */
+/** The number of cores of the computed host, with one worker and one carrier thread per core. */
 const CORES = 16
 
-/** What bounds the requests/s or frames/s of one host, from the CPU that its parts take for each. */
+/** An upper limit on the requests/s or frames/s of one host, from the CPU that one of its parts needs for each. */
 export interface Limit {
   readonly title: string
-  /** CPU that counts against it, us; undefined where the part was not measured. */
+  /** CPU of the part per request or frame, us; undefined when the part was not measured. */
   readonly us: number | undefined
-  /** How many cores can do that work at a time. */
+  /** The number of cores that can do that work in parallel. */
   readonly cores: number
 }
 
-/** Each limit of a system, by the parts of its CPU in windows of that kind. */
+/** The limits of a system, from the CPU of its parts in windows of this kind. */
 export function limitsOf(report: Report, system: string, kind: WindowKind): readonly Limit[] {
   const part = (name: string) =>
     reader(report, kind, ({ cpuUsBy }) => cpuUsBy[name] ?? Number.NaN)(system)
@@ -33,9 +33,11 @@ export function limitsOf(report: Report, system: string, kind: WindowKind): read
 }
 
 /**
- * A ledger costs the less the busier it is, so its one writer thread is full at what it costs then: driven alone. A report
- * that has no such window takes the whole process at what it cost beside the workers, which is more.
- * @param besideUs CPU of the ledger process per request in the same windows as the other parts; undefined: it has none
+ * The limit by the ledger's single writer thread. The busier a ledger, the less CPU it needs per request, so the limit
+ * uses its cost when saturated, driven alone. Without such a window, it uses the CPU of the whole ledger process beside
+ * the workers, which is more.
+ * @param besideUs CPU of the ledger process per request in the same windows as the other parts; undefined when there is
+ *   no ledger process
  */
 function writerLimit(report: Report, besideUs: number | undefined): Limit {
   const busyUs = busyWriterUs(report)
@@ -48,13 +50,13 @@ function writerLimit(report: Report, besideUs: number | undefined): Limit {
 const perSecond = ({ us, cores }: Limit) =>
   us === undefined ? undefined : (cores * 1_000_000) / us
 
-/** As many a second as no limit of a system lets it exceed; undefined where nothing was measured. */
+/** The lowest of the limits, per second; undefined when nothing was measured. */
 export function leastOf(limits: readonly Limit[]): number | undefined {
   const rates = limits.map(perSecond).filter((rate) => rate !== undefined)
   return rates.length === 0 ? undefined : Math.min(...rates)
 }
 
-/** What 16 cores give by each limit, as a table in Markdown. This is arithmetic, not a measurement. */
+/** The rate that each limit allows on 16 cores, as a Markdown table. Computed, not measured. */
 export function moreCoresTable(
   report: Report,
   system: string,

@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os'
 import { machineCpuUs, treeCpuUs } from './processes.ts'
 
-/** CPU time used so far, in microseconds, and the processors that it is used of. */
+/** CPU time used so far, in microseconds, and the number of processors. */
 export interface CpuMeter {
   readonly machineUs: () => number
-  /** Of this process and everything that it started. */
+  /** CPU time of this process and its descendants. */
   readonly ownUs: () => number
   readonly processors: number
 }
@@ -15,20 +15,23 @@ const THIS_MACHINE: CpuMeter = {
   processors: availableParallelism(),
 }
 
-/** What else used the processors of this machine since it was made, beside this process and what it started. */
+/**
+ * Measures the CPU that everything else on this machine has used since the object was created: all except this process
+ * and its descendants.
+ */
 export class OtherWork {
   readonly #sinceMs: number
   readonly #meter: CpuMeter
   readonly #usedUs: number
 
-  /** @param nowMs of a clock that is never set back */
+  /** @param nowMs the time of a monotonic clock, ms */
   constructor(nowMs: number, meter = THIS_MACHINE) {
     this.#sinceMs = nowMs
     this.#meter = meter
     this.#usedUs = meter.machineUs() - meter.ownUs()
   }
 
-  /** From 0 up to 1, of all processors. */
+  /** The share of all processors, from 0 to 1. */
   share(nowMs: number): number {
     const { machineUs, ownUs, processors } = this.#meter
     const passedUs = (nowMs - this.#sinceMs) * 1_000 * processors

@@ -1,9 +1,9 @@
 /** A stream with frames at a fixed interval. */
 export interface PacedStream {
   readonly everyMs: number
-  /** Frames to come. */
+  /** The number of remaining frames. */
   left: number
-  /** Ms of `performance.now`. */
+  /** When the next frame is due: ms, by `performance.now`. */
   dueAt: number
   frame(): void
   end(): void

@@ -4,7 +4,7 @@ import { drawPlot } from './plot.ts'
 import type { Report } from './report.ts'
 import type { Exhibit } from './suite.ts'
 
-/** A part of a report's page: a heading, its plots by the names of their files, and its tables. */
+/** A section of a report's page: a heading, its plots by file name, and its tables. */
 export interface Section {
   readonly title: string
   readonly plots: readonly string[]
@@ -20,9 +20,9 @@ export function section(
 }
 
 /**
- * Draws a report's plots into a folder, and writes its figures into the page beside the folder that has the same name,
- * where there is one: they replace what stands between `<!-- bench:name -->` and `<!-- /bench:name -->`.
- * @throws Error where the page has no such place
+ * Draws a report's plots into the folder `out`. If the page `<out>.md` exists, also replaces the text between `<!--
+ * bench:name -->` and `<!-- /bench:name -->` in it with the report's figures.
+ * @throws Error when the page does not have these marks
  */
 export async function showReport(exhibit: Exhibit, report: Report, out: string): Promise<void> {
   for (const [file, plot] of Object.entries(exhibit.plots(report))) {
@@ -52,8 +52,8 @@ export function figuresOf(
 }
 
 /**
- * A page with the block of that name replaced.
- * @throws Error where the page has no place for it
+ * Replaces the block between the two marks of this name in a page.
+ * @throws Error when the page does not have these marks
  */
 export function withBlock(page: string, name: string, block: string): string {
   const [open, close] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`]

@@ -1,16 +1,16 @@
 import { parse, View } from 'vega'
 import { compile, type TopLevelSpec } from 'vega-lite'
 
-/** A plot as Vega-Lite describes it. */
+/** A plot as a Vega-Lite specification. */
 export type Plot = TopLevelSpec
 
-/** The plots of a report, by the name of their files without its ending. */
+/** The plots of a report, by file name without extension. */
 export type Plots = Readonly<Record<string, Plot>>
 
-/** How wide a plot is, pixels. */
+/** The width of a plot, pixels. */
 export const WIDTH = 560
 
-/** How all plots look. */
+/** The style of all plots. */
 const CONFIG = {
   background: 'white',
   font: 'system-ui, sans-serif',

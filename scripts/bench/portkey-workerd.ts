@@ -6,8 +6,8 @@ import { portkeyCaller, portkeyEntry } from './portkey.ts'
 import type { MockAddress, System } from './system.ts'
 
 /**
- * The package contains a bundle for Node only, whose application also runs in workers. The code after the application
- * (listening, banner) is cut off, and unused Node modules are replaced by empty ones.
+ * The package contains only a bundle for Node, but its application also runs in workers. Cuts off the code after the
+ * application (listening, banner), and replaces unused Node modules with empty ones.
  */
 const LISTENING = /const\{injectWebSocket:.*$/s
 const SERVED = /\w+\(\{fetch:(\w+)\.fetch,port:/
@@ -16,7 +16,7 @@ const ABSENT =
 
 /**
  * Starts the peer in workerd.
- * @throws Error when its bundle has an unknown format
+ * @throws Error when the package's bundle has an unknown format
  */
 export async function startPortkeyInWorkerd(
   mock: MockAddress,

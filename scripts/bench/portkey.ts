@@ -6,19 +6,19 @@ import { startChild } from '../../src/host/stack/child.ts'
 import { assignedPort } from './assigned-port.ts'
 import { chatCaller, type Caller, type MockAddress, type System } from './system.ts'
 
-/** The peer, with the versions of its dependencies in its own lock file. */
+/** The peer, with the versions of its dependencies from its own lock file. */
 const PACKAGE = {
   private: true,
   dependencies: { '@portkey-ai/gateway': '1.15.2', hono: '4.9.7', '@hono/node-server': '1.13.5' },
   overrides: { hono: '4.9.7', '@hono/node-server': '1.13.5' },
 }
 
-/** The peer's name where it runs on Node. */
+/** The name of the peer on Node. */
 export const PORTKEY_ON_NODE = 'portkey-node'
 
 const ENTRY = 'node_modules/@portkey-ai/gateway/build/start-server.js'
 
-/** It listens on every address by default; this restricts it to loopback. */
+/** The peer listens on every address; this preloaded module restricts it to loopback. */
 const LOOPBACK_ONLY = `import { Server } from 'node:net'
 const { listen } = Server.prototype
 Server.prototype.listen = function (options, ...rest) {

@@ -19,8 +19,8 @@ function cpuTicks(pid: number): number {
 }
 
 /**
- * User and system time of a `stat` line, and that of the children it has waited for: so the time of a short-lived child
- * is still included when it has ended. The command's name may contain blanks and brackets.
+ * User and system time of a `stat` line, plus that of the children that the process has waited for: so the time of a
+ * short-lived child still counts after it has ended. The command name in the line may contain spaces and brackets.
  */
 export function ticksOf(stat: string): number {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -48,7 +48,7 @@ export function mainThreadCpuUs(pid: number): number {
   return ticksOf(readProc(`${pid}/task/${pid}/stat`)) * TICK_US
 }
 
-/** The children of all threads of a process; nothing of a process that has ended. */
+/** The children of all threads of a process; empty when the process has ended. */
 function childrenOf(pid: number): readonly number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
@@ -60,8 +60,8 @@ function childrenOf(pid: number): readonly number[] {
 }
 
 /**
- * Resident memory of processes, in MiB, pages that several share counted in proportion (proc(5), `smaps_rollup`). That of
- * a database is left out.
+ * Resident memory of processes, in MiB, with shared pages counted proportionally (PSS; proc(5), `smaps_rollup`). Leaves
+ * out the database, and the fronts, which run in the benchmark's own process.
  */
 export function residentMib({
   [DATABASE]: _shared,
@@ -80,7 +80,7 @@ export function withChildren(pid: number): readonly number[] {
   return [...children.map(Number), pid]
 }
 
-/** Empty for a process that has ended meanwhile. */
+/** The content of a file below /proc; empty when the process has ended. */
 function readProc(path: string): string {
   try {
     return readFileSync(`/proc/${path}`, 'utf8')
@@ -93,7 +93,7 @@ function sum<Value>(values: readonly Value[], figure: (value: Value) => number):
   return values.reduce((total, value) => total + figure(value), 0)
 }
 
-/** A file of this folder, as a process of its own that ends with this one. */
+/** Starts a file of this folder in a process of its own, which ends with this one. */
 export function startScript(name: string): ChildProcess {
   const path = fileURLToPath(new URL(name, import.meta.url))
   return fork(path, [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
@@ -101,7 +101,7 @@ export function startScript(name: string): ChildProcess {
 
 /**
  * The next message of a child.
- * @throws Error when it ends before
+ * @throws Error when it ends without sending one
  */
 export function nextMessage(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
@@ -125,8 +125,8 @@ export async function stopProcess(child: ChildProcess): Promise<void> {
 }
 
 /**
- * Repeats the request until the answer is a 200.
- * @throws Error when there is no 200 within `timeoutMs`; the message contains the last answer
+ * Repeats the request until its status is 200.
+ * @throws Error when no answer has status 200 within `timeoutMs`; the message contains the last answer
  */
 export async function untilServes(ask: () => Promise<Response>, timeoutMs: number): Promise<void> {
   const deadline = performance.now() + timeoutMs

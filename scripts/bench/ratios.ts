@@ -28,10 +28,10 @@ const RATIOS: readonly Ratio[] = [
 
 const KINDS: readonly WindowKind[] = ['whole-64', 'streams-64']
 
-/** How much higher than the accepted one a ratio may be: less than that is noise. */
+/** The factor by which a ratio may exceed the accepted one; less is noise. */
 const TOLERANCE = 1.3
 
-/** Ratios that were accepted as they are, by title. */
+/** The accepted ratios, by title. */
 export const acceptedRatiosSchema = z.object({
   takenAt: z.string(),
   ratios: z.record(z.string(), z.number().positive()),
@@ -39,7 +39,10 @@ export const acceptedRatiosSchema = z.object({
 
 export type AcceptedRatios = z.output<typeof acceptedRatiosSchema>
 
-/** The router's CPU as multiples of the floor's, in short interleaved rounds: about two and a half minutes. */
+/**
+ * Measures the router's CPU as multiples of the floor's, in short interleaved rounds; takes about two and a half
+ * minutes.
+ */
 export function ratios(bench: Bench): Suite {
   return {
     options: '--ratios',
@@ -66,7 +69,7 @@ async function startField({ mock, scratch }: Bench): Promise<Field> {
   return field
 }
 
-/** The median over the rounds of each ratio; undefined where no round has a valid window of both systems. */
+/** The median over the rounds of each ratio; undefined when no round has a valid window of both systems. */
 export function ratiosOf({ systems }: Report): Readonly<Record<string, number | undefined>> {
   const windowsOf = (name: string, kind: WindowKind) =>
     systems.find((system) => system.name === name)?.windows[kind] ?? []
@@ -84,8 +87,8 @@ export function ratiosOf({ systems }: Report): Readonly<Record<string, number | 
 }
 
 /**
- * What has become worse: every ratio that is more than 30 percent above the accepted one, or missing, in all of the
- * runs. A run beside other work may be an outlier; a regression is in each.
+ * The regressions: every ratio that is more than 30 percent above the accepted one, or missing, in all of the runs. One
+ * run may be an outlier because of other work on the machine; a regression shows in all of them.
  */
 export function regressionsOf(
   runs: readonly Readonly<Record<string, number | undefined>>[],

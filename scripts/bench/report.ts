@@ -21,18 +21,18 @@ export const sampleSchema = z.object({
 })
 
 const memoryStartSchema = z.object({
-  /** A fixed time after the start, before anything was asked. */
+  /** A fixed time after the start, before any request. */
   idleMib: z.number(),
-  /** Idle again, after a number of streams. */
+  /** Idle again, after `FIRST_STREAMS` streams. */
   servedMib: z.number(),
   openMib: z.number(),
   perStreamKib: z.number(),
 })
 
 const memorySchema = z.object({
-  /** Of every start for memory alone; older reports have one only, in another form. */
+  /** Every start that only measured memory; older reports have a single one, in another format. */
   starts: z.array(memoryStartSchema).default([]),
-  /** Of the processes that were in all windows. */
+  /** Memory after all windows, of the processes that served them. */
   afterMib: z.number(),
 })
 
@@ -41,7 +41,7 @@ export const systemReportSchema = z.object({
   /** Every window by kind, in the order of the rounds. */
   windows: z.record(z.string(), z.array(sampleSchema)),
   memory: memorySchema.nullable(),
-  /** Median milliseconds of large prompts and lines. */
+  /** Median latency of large prompts and lines, ms. */
   sizesMs: z.record(z.string(), z.number().nullable()),
 })
 

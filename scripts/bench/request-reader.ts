@@ -9,8 +9,8 @@ export interface RawRequest {
 }
 
 /**
- * Splits the bytes of one HTTP/1.1 connection into requests, which are never pipelined. Nothing is parsed that the mock
- * does not need.
+ * Splits the bytes of one HTTP/1.1 connection into requests, which are never pipelined. Parses only what the mock
+ * needs.
  */
 export class RequestReader {
   #chunks: Buffer[] = []

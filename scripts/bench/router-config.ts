@@ -1,7 +1,7 @@
 import { BEHAVIOURS, EMBEDDING, TRANSCRIPTION } from './behaviours.ts'
 import type { MockAddress } from './system.ts'
 
-/** How large the configuration is, beyond the routes that are called. */
+/** The size of the configuration beyond the routes that the benchmark calls. */
 export interface ConfigSize {
   readonly furtherRoutes: number
 }

@@ -25,17 +25,20 @@ const STOP_TIMEOUT_MS = 3_000
 const ANY_PORT = { host: '127.0.0.1', port: 0 }
 const ON_LOOPBACK = { http: ANY_PORT, https: ANY_PORT }
 
-/** A router with everything on, started from the same parts as by `npm start`. */
+/** A router with all features on, started from the same parts as `npm start`. */
 export interface RouterStack {
-  /** Requests of that many customers in turn, to the provider without attestation or to the pinned one. */
+  /**
+   * The router as a system that receives requests of `customers` customers in turn, for the provider without
+   * attestation or for the pinned one.
+   */
   system(name: string, customers: number, pinned: boolean): System
   /** The customers' ids, in the order of their callers. */
   readonly customerIds: readonly string[]
   /** The directory of the Durable Objects' files. */
   readonly storageDir: string
-  /** The keys of the daemon's simulated chip, for a provider on the same machine. */
+  /** The keys of the router's simulated chip, for a provider on the same machine. */
   readonly chip: SimulatedChipKeys | undefined
-  /** Does some work while the workers are stopped. */
+  /** Stops the workers, runs `work`, and starts them again. */
   restarted(work: () => void): Promise<void>
   stop(): Promise<void>
 }
@@ -45,16 +48,16 @@ export interface RouterOptions {
   readonly directory: string
   readonly customers: number
   readonly size: ConfigSize
-  /** Writes the worker's module to a file; the worker as it is unless given. */
+  /** Writes the worker's module to a file; the unchanged worker unless given. */
   readonly writeWorker?: (outFile: string) => Promise<void>
-  /** Workers behind the same sockets, as by `npm run serve`; one unless given. */
+  /** The number of workers behind the same sockets, as with `npm run serve`; one unless given. */
   readonly workers?: number
-  /** Where the ledger is: in the worker's own process unless given. */
+  /** The ledger's storage engine; in the worker's own process unless given. */
   readonly storage?: 'durable-object' | 'sqlite'
   readonly database?: Database
 }
 
-/** Starts the daemon and its workers, and makes the customers through the admin interface. */
+/** Starts the enclave process and the workers, and creates the customers through the admin API. */
 export async function startRouter(criteria: RouterOptions): Promise<RouterStack> {
   const { directory, database, workers: count = 1 } = criteria
   const fronts = await openFronts({ ...ON_LOOPBACK, workers: count, log: console.error })
@@ -127,7 +130,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
   })
 }
 
-/** Starts every worker and waits until it answers, on its own port where the public ones are shared. */
+/** Starts every worker and waits until it answers, on its probe port if the public ports are shared. */
 async function startWorkers(parts: Parts, count: number): Promise<readonly Started<WorkerPorts>[]> {
   const workers = await Promise.all(workerNames(count).map((name) => parts.worker(name)))
   for (const { ready } of workers) {

@@ -10,11 +10,11 @@ import { SIZES, windowPlan, type Extent, type WindowKind } from './windows.ts'
 export interface Entrant {
   readonly system: System
   readonly warmUp: readonly WindowPlan[]
-  /** The windows that it is measured in, of those of the run. */
+  /** The kinds of windows that it is measured in, if the run has them. */
   readonly kinds: readonly WindowKind[]
   /** Whether it is measured with large prompts and lines. */
   readonly sizes: boolean
-  /** Tools in every request of its rounds. */
+  /** The tools in every request of its rounds. */
   readonly tools: readonly unknown[]
 }
 
@@ -27,8 +27,8 @@ export interface Instruments {
 }
 
 /**
- * Measures all entrants: warm-up, interleaved rounds, large bodies, and memory after all of it.
- * @param memories what starts for memory alone have taken, by name
+ * Measures all entrants: warm-up, interleaved rounds, large bodies, and then memory.
+ * @param memories the results of the starts that only measured memory, by name of the system
  */
 export async function runAll(
   entrants: readonly Entrant[],
@@ -84,7 +84,7 @@ async function runRounds(
   return found
 }
 
-/** @param counted what the CPU is divided by: frames of streams, else answers */
+/** @param counted what CPU is divided by: frames for paced streams, otherwise answers */
 function inBrief(sample: Sample, counted: 'framesPerSecond' | 'perSecond'): string {
   if (sample.invalid !== null) return `INVALID: ${sample.invalid}`
   return `${sample[counted].toFixed(0)}/s, ${sample.cpuUs.toFixed(0)} us CPU each`

@@ -15,15 +15,15 @@ export interface Suite {
   /** Its command-line options. */
   readonly options: string
   readonly extent: Extent
-  /** What is started before everything else, one at a time, for its memory alone. */
+  /** Systems that are started first, one at a time, only to measure their memory. */
   readonly memory?: readonly Fresh[]
-  /** Each is started, measured and stopped before the next; the systems of one share their rounds. */
+  /** The fields. Each is started, measured and stopped before the next; the systems of one field share their rounds. */
   readonly fields: readonly (() => Promise<Field>)[]
 }
 
 /** How the reports of a suite are shown. */
 export interface Exhibit {
-  /** The report's file, without its ending, and its place on the page. */
+  /** The name of the report's file, without extension, and of its block on the page. */
   readonly name: string
   readonly sections: (report: Report) => readonly Section[]
   readonly plots: (report: Report) => Plots

@@ -3,38 +3,38 @@ import type { Load } from './load-plan.ts'
 /** Process ids by kind, such as `workerd` and `daemon`. */
 export type Processes = Readonly<Record<string, readonly number[]>>
 
-/** The kind of PostgreSQL's processes. */
+/** The group of PostgreSQL's processes. */
 export const DATABASE = 'postgresql'
 
-/** The process that keeps the ledger of several workers on one host. */
+/** The group of the process that holds the ledger of several workers on one host. */
 export const LEDGER = 'ledger'
 
 /** The thread of the ledger process that writes, and also reads the workers' calls and answers them. */
 export const WRITER = 'writer thread'
 
-/** The group of a router's fronts: threads of the supervisor, here of the benchmark's own process. */
+/** The group of a router's fronts: threads of the supervisor, which here is the benchmark's own process. */
 export const FRONT = 'front'
 
 /** A system under test, running. */
 export interface System {
   readonly name: string
   readonly port: number
-  /** Its current processes, without the mock provider and the load generator. */
+  /** The system's current processes, without the mock provider and the load generator. */
   processes(): Processes
-  /** CPU time so far by part, us, where the parts are threads; that of its processes by default. */
+  /** CPU time so far by part, us, when the parts are threads; absent when they are processes. */
   cpuTimesUs?(): Readonly<Record<string, number>>
-  /** The load that it is measured with, where its clients send no HTTP requests of their own. */
+  /** The source of load, if its clients do not send HTTP requests; the HTTP load generator unless given. */
   readonly load?: Load
   /** Path and headers of the requests, which are sent in turn. */
   readonly callers: readonly Caller[]
-  /** The model name for a behaviour of the mock; the systems' requests name it. */
+  /** The model name that requests to this system use for a behaviour of the mock. */
   model(behaviour: string): string
   /** The requests of a window; a chat request of each caller by default. */
   readonly requests?: MakeRequests
   stop(): Promise<void>
 }
 
-/** Makes whole requests, which are sent in turn, from the behaviour that is asked for and the body of a chat. */
+/** Makes complete requests, which are sent in turn, from a behaviour of the mock and the body of a chat. */
 export type MakeRequests = (
   callers: readonly Caller[],
   behaviour: string,

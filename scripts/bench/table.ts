@@ -23,7 +23,7 @@ export function of(
   return { title, digits, read: ({ windows }) => spreadOfValid(windows[kind] ?? [], figure) }
 }
 
-/** CPU of each group of processes that the report has in these windows, a column each. */
+/** CPU of each group of processes in these windows, one column each. */
 export function partsOf({ systems }: Report, kind: WindowKind): readonly Figure[] {
   const windows = systems.flatMap((system) => system.windows[kind] ?? [])
   const groups = new Set(windows.flatMap(({ cpuUsBy }) => Object.keys(cpuUsBy)))
@@ -42,7 +42,7 @@ export function cpuOfFloor(title: string, kind: WindowKind): Figure {
   return beside(title, kind, FLOOR, (own, other) => own.cpuUs / other.cpuUs)
 }
 
-/** A figure against another system's, round by round. */
+/** A figure compared with another system's in the same round. */
 export function beside(
   title: string,
   kind: WindowKind,
@@ -61,7 +61,7 @@ export function beside(
   return { title, digits: 2, read }
 }
 
-/** Memory in the starts for it. */
+/** A figure from the starts that only measured memory. */
 export function memory(title: string, figure: (start: MemoryStart) => number): Figure {
   return {
     title,
@@ -70,7 +70,7 @@ export function memory(title: string, figure: (start: MemoryStart) => number): F
   }
 }
 
-/** Median, and lowest to highest where there were several windows. */
+/** The median, and the minimum and maximum if they differ. */
 export function spreadText(spread: Spread | undefined, digits: number): string {
   if (spread === undefined) return '-'
   const text = (value: number) => value.toFixed(digits)

@@ -9,7 +9,7 @@ const BAD = '#d55e00'
 /** The left end of the bars, as a multiple of the bound. */
 const LEAST = 0.1
 
-/** How far each target is from its bound. */
+/** Shows each measured value relative to its bound. */
 export function targetsPlot(report: Report, targets: readonly Target[]): Plot {
   const values = checkTargets(report, targets).flatMap(({ title, ofBound, measured, bound, met }) =>
     ofBound === undefined || measured === undefined
@@ -18,7 +18,7 @@ export function targetsPlot(report: Report, targets: readonly Target[]): Plot {
           {
             title,
             ofBound: Math.max(ofBound, LEAST),
-            // Behind the line of the bound, which would cross it.
+            // To the right of the line that marks the bound, which would otherwise cross the text.
             textAt: Math.max(ofBound, 1),
             state: met ? 'met' : 'not met',
             text: `${measured.toFixed(measured < 100 ? 2 : 0)} (${bound})`,

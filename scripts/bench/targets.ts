@@ -6,12 +6,12 @@ import type { WindowKind } from './windows.ts'
 /** A target for the router, and the measured value. */
 export interface TargetResult {
   readonly title: string
-  /** Undefined where a system it needs did not run or had no valid window. */
+  /** Undefined when a system that the target needs did not run or had no valid window. */
   readonly measured: number | undefined
-  /** Undefined: nothing is asked of it. */
+  /** Undefined when the value has no target. */
   readonly bound: string | undefined
   readonly met: boolean
-  /** How far from the bound: 1 is the bound itself, more is a target that is not met. */
+  /** The value relative to the bound: 1 is the bound itself, and a value above 1 misses the target. */
   readonly ofBound: number | undefined
 }
 
@@ -22,13 +22,13 @@ interface Bound {
   readonly atMost?: number | undefined
 }
 
-/** What is to hold of a report; without a bound: a figure that is shown beside the others. */
+/** A target for a report; without a bound, a figure that is only shown. */
 export interface Target extends Bound {
   readonly title: string
   readonly measure: (report: Report) => number | undefined
 }
 
-/** The system that another is compared with, and how. */
+/** The system to compare with, and how. */
 interface Yardstick {
   readonly other: string
   readonly how: (own: number, other: number) => number
@@ -40,7 +40,7 @@ export const OF = (other: string): Yardstick => ({ other, how: (own, its) => own
 /** As the difference from the other system's figure. */
 export const OVER = (other: string): Yardstick => ({ other, how: (own, its) => own - its })
 
-/** A figure of one kind of window against that of another system in the same round, as the median of the rounds. */
+/** A figure in one kind of window, compared with another system's in the same round; the median over the rounds. */
 export function compared(
   title: string,
   kind: WindowKind,
@@ -58,13 +58,13 @@ export function compared(
   return { title, ...bound, measure }
 }
 
-/** The median of a figure that is read round by round; undefined where the system was not measured. */
+/** The median of a figure over the rounds; undefined when the system was not measured. */
 export function medianBeside(report: Report, name: string, { read }: Figure): number | undefined {
   const system = find(report, name)
   return system === undefined ? undefined : read(system, report)?.median
 }
 
-/** A figure of one kind of window of one system, as its median. */
+/** The median of a figure of one system in one kind of window. */
 export function absolute(
   title: string,
   kind: WindowKind,
@@ -75,12 +75,15 @@ export function absolute(
   return { title, ...bound, measure: (report) => reader(report, kind, figure)(system) }
 }
 
-/** Reads the median of a figure over the starts of a system for its memory. */
+/** Reads the median of a figure over the starts of a system that only measured memory. */
 export function memoryReader(report: Report, figure: (start: MemoryStart) => number): Read {
   return (name) => spreadOf((find(report, name)?.memory?.starts ?? []).map(figure))?.median
 }
 
-/** Linear time gives 1; 1.5 allows for noise; quadratic time would give `times`. */
+/**
+ * A target for time that grows linearly with size: linear time gives 1; 1.5 allows for noise; quadratic time would give
+ * `times`.
+ */
 export function growth(title: string, large: string, small: string, times: number): Target {
   const measure = (report: Report) => {
     const sizes = find(report, 'router')?.sizesMs ?? {}
@@ -124,7 +127,7 @@ export function combine(
   return left === undefined || right === undefined ? undefined : how(left, right)
 }
 
-/** Undefined without a bound. */
+/** The value relative to its bound; undefined without a bound. */
 function shareOfBound(measured: number, { atLeast, atMost }: Bound): number | undefined {
   if (atLeast !== undefined) return atLeast / measured
   return atMost === undefined ? undefined : measured / atMost
@@ -139,7 +142,7 @@ function boundText({ atLeast, atMost }: Bound): string | undefined {
 export function checkTargets(report: Report, targets: readonly Target[]): readonly TargetResult[] {
   return targets.map(({ title, measure, ...bound }) => {
     const found = measure(report)
-    // A size that could not be measured is none.
+    // A size that could not be measured is NaN: it counts as not measured.
     const measured = Number.isNaN(found) ? undefined : found
     const ofBound = measured === undefined ? undefined : shareOfBound(measured, bound)
     return {

@@ -20,7 +20,7 @@ export const WINDOWS = {
   'whole-1': { ...whole, connections: 1 },
   'whole-16': { ...whole, connections: 16 },
   'whole-64': { ...whole, connections: 64, warmMs: 1_000, windowMs: 4_000 },
-  /** Of the ledger alone: a connection for each worker of a host with 16 cores. */
+  /** For the ledger driven alone: one connection for each worker of a host with 16 cores. */
   'ledger-16': { ...whole, connections: 16, warmMs: 1_500, windowMs: 4_000 },
   'first-delta': { ...whole, behaviour: BURST, stream: true, connections: 1 },
   'streams-64': { ...paced, ...short, connections: 64 },
@@ -43,7 +43,7 @@ export const STREAM_KINDS = {
   512: 'streams-512',
 } as const satisfies Record<number, WindowKind>
 
-/** What most systems are measured with; the numbers of streams between only show where a system bends. */
+/** The kinds of windows for most systems; the other numbers of streams only show where a system saturates. */
 export const COMMON_KINDS: readonly WindowKind[] = [
   ...WHOLE_KINDS,
   'first-delta',
@@ -72,7 +72,7 @@ export function windowPlan(kind: WindowKind, { stretch }: Extent): WindowPlan {
 
 const WARM_UP_WHOLE = { ...whole, connections: 64, warmMs: 0, windowMs: 10_000 }
 
-/** What a system answers before its windows, by the kind of them; not counted. */
+/** The warm-up load of a system, by the kinds of its windows; not counted. */
 const WARM_UPS: readonly { readonly of: readonly WindowKind[]; readonly plan: WindowPlan }[] = [
   { of: WHOLE_KINDS, plan: WARM_UP_WHOLE },
   {
@@ -83,26 +83,27 @@ const WARM_UPS: readonly { readonly of: readonly WindowKind[]; readonly plan: Wi
   { of: [LEDGER_KIND], plan: { ...WARM_UP_WHOLE, connections: 16 } },
 ]
 
-/** The warm-up of a system: the same for every one that is measured in windows of the same kinds. */
+/** The warm-up of a system; the same for all systems with the same kinds of windows. */
 export function warmUpFor(kinds: readonly WindowKind[]): readonly WindowPlan[] {
   return WARM_UPS.filter(({ of }) => of.some((kind) => kinds.includes(kind))).map(
     ({ plan }) => plan,
   )
 }
 
-/** Warms up a door of a system that is warm itself; not counted. */
+/** The warm-up of another endpoint of a system that is already warm; not counted. */
 export const WARM_UP_DOOR: readonly WindowPlan[] = [{ ...WARM_UP_WHOLE, windowMs: 4_000 }]
 
-/** How long after its start a system is idle: long enough for its start to be over, and nothing has been asked of it. */
+/** When a system's idle memory is measured, ms after its start: late enough for its start to be over. */
 export const IDLE_AFTER_MS = 5_000
 
 /**
- * Streams that each system serves one after another before others are opened to measure their memory: one-time allocations are done
- * then, and V8's heap has grown to where it stays, which the open streams would count for otherwise.
+ * The number of streams that each system serves one after another before streams are opened to measure their memory. By
+ * then one-time allocations are done and V8's heap has reached its steady size, which would otherwise count as memory
+ * of the open streams.
  */
 export const FIRST_STREAMS = 1_000
 
-/** Some of them. */
+/** A window with some of the first streams; repeated until there were `FIRST_STREAMS`. */
 export const FIRST_TOUCH: WindowPlan = {
   ...whole,
   behaviour: BURST,
@@ -112,7 +113,7 @@ export const FIRST_TOUCH: WindowPlan = {
   windowMs: 250,
 }
 
-/** How often floor and router are started for their memory. */
+/** How often the floor and the router are started to measure their memory. */
 export const MEMORY_STARTS = 5
 
 /** Streams that are only held open, to measure their memory. */

@@ -19,7 +19,7 @@ const CUSTOMERS = 100
 
 type Engine = 'durable-object' | 'sqlite' | 'postgres'
 
-/** What is compared: `most` workers where the engine allows several. */
+/** The compared variants; `most` is the number of workers on engines that allow several. */
 function variants(most: number): readonly (readonly [engine: Engine, workers: number])[] {
   return [
     ['durable-object', 1],
@@ -74,7 +74,7 @@ const WORKERS_TARGETS: readonly Target[] = [
   },
 ]
 
-/** Requests/s with the most workers on the embedded ledger that they share, as a multiple of another system's. */
+/** A target: requests/s with the most workers on a shared embedded ledger, as a multiple of another system's. */
 function rateOfMost(what: string, other: string, atLeast: number): Target {
   const figure = beside('', 'whole-64', other, (own, its) => rate(own) / rate(its))
   const measure = (report: Report) => medianBeside(report, mostWorkers(report), figure)
@@ -86,7 +86,7 @@ function mostWorkers({ systems }: Report): string {
   return systems.findLast(({ name }) => name.startsWith('sqlite'))?.name ?? ''
 }
 
-/** Of the router with one worker on PostgreSQL. */
+/** A target for the router with one worker on PostgreSQL. */
 function ofOne(title: string, figure: Parameters<typeof absolute>[2], atMost: number): Target {
   const system = nameOf('postgres', 1)
   return absolute(`${system}: ${title}`, 'whole-64', figure, system, { atMost })
@@ -114,7 +114,7 @@ export const WORKERS: Exhibit = {
   plots: () => ({}),
 }
 
-/** The router with one workerd process and with several behind the same sockets, on each engine. */
+/** Measures the router with one workerd process and with several behind the same sockets, on each engine. */
 export function severalWorkers(bench: Bench, workers: number): Suite {
   return {
     options: `--workers ${workers}`,
@@ -139,7 +139,7 @@ async function startField(bench: Bench, most: number): Promise<Field> {
   return field
 }
 
-/** It serves no chats, so it is not asked for one before. */
+/** Added without a check that it serves chat, because a ledger does not. */
 async function enterLedger(field: Field, { scratch }: Bench): Promise<void> {
   const ledger = await startLedgerAlone(scratch, CUSTOMERS)
   field.endsWith(() => ledger.stop())

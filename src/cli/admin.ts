@@ -21,8 +21,8 @@ import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /**
- * `admin`: the admin interface from the command line. Every answer is printed as JSON, text as it is; a
- * refused call prints the router's answer on standard error and ends with status 1.
+ * `admin`: the admin interface from the command line. Prints a JSON answer as indented JSON and a text answer
+ * unchanged. If the router refuses a call, its answer is printed on standard error and the exit status is 1.
  */
 const program = new Command('admin')
   .description('Customers, keys and credit of a running router')
@@ -69,7 +69,10 @@ function isHere(origin: string): boolean {
   return isLoopbackHost(new URL(origin).hostname)
 }
 
-/** @throws StartError where everybody on the way could read the token, or where there is only that of this machine's own router */
+/**
+ * @throws StartError when the address is not https, because the network could read the token; or when no token was
+ *   given for it, because the token of the local stack is for the local stack only
+ */
 function requirePrivate(origin: string, token: string | undefined): void {
   if (new URL(origin).protocol !== 'https:') {
     throw new StartError(
@@ -83,7 +86,7 @@ function requirePrivate(origin: string, token: string | undefined): void {
   }
 }
 
-/** @throws StartError for what is no address of a router */
+/** @throws StartError when the text is not an http or https URL, or when it contains a user name or password */
 function originOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
@@ -99,7 +102,8 @@ function originOf(text: string): string {
 }
 
 /**
- * Never an argument: every user of the machine can read the arguments of a process.
+ * The token from a file, standard input or the environment. It is never a command-line argument: every user of the
+ * machine can read the arguments of a process.
  * @throws StartError when a secret cannot be read
  */
 function givenToken(file: string | undefined): string | undefined {
@@ -110,7 +114,7 @@ function givenToken(file: string | undefined): string | undefined {
   return values['ADMIN_TOKEN']
 }
 
-/** The limits of a key, by the names of the interface. */
+/** The limits of a key, by their field names in the admin API. */
 const KEY_LIMITS: Readonly<Record<string, readonly [flag: string, what: string]>> = {
   expires_at: ['--expires-at <time>', 'RFC 3339'],
   requests_per_minute: ['--requests-per-minute <count>', 'a whole number'],

@@ -20,9 +20,9 @@ export interface CheckedProvider {
 }
 
 /**
- * Obtains and judges the evidence of one provider as the daemon does before it sends a prompt, and then again from the
- * data that would be stored with a receipt, as an auditor does. Nothing is served or stored.
- * @throws InputError when there is nothing to check
+ * Fetches and verifies the evidence of one provider as the router does before it sends a prompt. Then verifies it again
+ * from the data that would be stored with a receipt, as an auditor does. Serves and stores nothing.
+ * @throws InputError when the provider is configured without attestation
  */
 export async function checkOnce(
   { name, provider, apiKey, mode }: CheckedProvider,
@@ -78,7 +78,7 @@ async function recheck(
   }
 }
 
-/** The facts in the evidence, with the names of receipts, for an operator to compare and pin. */
+/** The facts in the evidence, under the names that receipts use, for an operator to compare and pin. */
 function* factsOf(evidence: VerifiedEvidence): Generator<string> {
   const { claims, evidence_summary: summary, binding, expires_at: end } = evidence
   yield `measurement: ${claims.measurement ?? 'none'}`

@@ -67,8 +67,8 @@ async function connect(tool: string, { model: models, proxy, yes }: ConnectOptio
 }
 
 /**
- * The proxy listens on loopback. What a tool sends to another address arrives there as the tool wrote it: over plain HTTP
- * whoever is on the way could read prompts and answers, and change them.
+ * The origin of the proxy, which normally listens on loopback. Any other address must be https: over plain HTTP, anyone
+ * on the network could read and change prompts and answers.
  */
 function proxyOrigin(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined

@@ -2,23 +2,23 @@ import { traceError } from '../protocol/error-trace.ts'
 import { withoutControls } from '../protocol/terminal-text.ts'
 import type { Subcommand } from './subcommand.ts'
 
-/** A class of errors whose messages are sentences for whoever runs the command. */
+/** A class of errors whose messages are written for the user of the command. */
 export type Told = abstract new (...given: never[]) => Error
 
 /** How a command fails. */
 export interface Failing {
-  /** What it tells by its message. So it does errors of the system, such as of a file that is not there. */
+  /** Error classes whose message is printed. Messages of system errors, such as a missing file, are printed too. */
   readonly told: readonly Told[]
-  /** Its exit status, 1 where absent. */
+  /** The exit status; 1 when absent. */
   readonly status?: number
-  /** In place of `printError`. */
+  /** Used instead of `printError`. */
   readonly print?: (message: string, words: readonly string[]) => void
 }
 
 /**
- * The `explain` of a command: `error: ` and the reason on standard error, the same for all of them, so that neither people nor
- * programs take it for output. Of any other error only class, code and place are told: its message may quote what was read,
- * such as a key.
+ * Makes the `explain` of a command. It prints `error: ` and the reason on standard error, in the same format for all
+ * commands, so that neither people nor programs mistake it for output. Of an unexpected error it prints only class,
+ * code and stack frames: the message may quote input, such as a key.
  */
 export function explainer({ told, status = 1, print = printError }: Failing) {
   return (error: unknown, words: readonly string[]): number => {
@@ -33,18 +33,23 @@ export function explainer({ told, status = 1, print = printError }: Failing) {
   }
 }
 
-/** As `explainer`, for commands of which something goes on running: the process ends. */
+/** Like `explainer`, for commands that leave servers or timers running: ends the process with the exit status. */
 export function endingExplainer(failing: Failing): Subcommand['explain'] {
   const explain = explainer(failing)
   return (error, words) => process.exit(explain(error, words))
 }
 
-/** Prints why something failed. Lines after the first, such as those of a log, stay as they are. */
+/**
+ * Prints why something failed. Keeps line breaks, such as those of a quoted log, and removes other control characters.
+ */
 export function printError(message: string): void {
   console.error(`error: ${message.split('\n').map(withoutControls).join('\n')}`)
 }
 
-/** Of a call of the system, such as a file that is not there; its message names call and path. */
+/**
+ * Whether a system call failed, for example because a file does not exist. The message of such an error names the call
+ * and the path.
+ */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error
 }

@@ -1,8 +1,7 @@
 import type { EventEmitter } from 'node:events'
 
 /**
- * Signals that ask a running program for something. Node ends with them as long as nobody listens; here what is asked for
- * before the program is there waits for it.
+ * Holds signals that arrive before the program is ready to act on them. Without a listener, Node would end the process.
  */
 export class HeldSignals {
   readonly #waiting = new Set<NodeJS.Signals>()
@@ -12,7 +11,7 @@ export class HeldSignals {
     for (const signal of signals) source.on(signal, () => this.#came(signal))
   }
 
-  /** Acts on each of these signals from now on, and once for all that came before. */
+  /** Calls `act` for each such signal from now on, and once now if any has already arrived. */
   take(signal: NodeJS.Signals, act: () => void): void {
     this.#actions.set(signal, act)
     if (this.#waiting.delete(signal)) act()

@@ -13,7 +13,7 @@ import { PROJECT_DIR } from '../host/stack/settings.ts'
 const OUT = join(PROJECT_DIR, 'dist/image')
 const WORK = join(PROJECT_DIR, 'dist/image-work')
 
-/** `image`: the guest image, the same bytes for the same commit (docs/image.md). */
+/** `image`: builds the guest image, reproducibly: the same commit gives the same bytes (docs/image.md). */
 const program = new Command('image').description('The image of the confidential guest.')
 
 program

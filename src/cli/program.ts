@@ -20,7 +20,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   serve: {
     description: 'serve in production mode',
     async load() {
-      // Before all that takes time: a supervisor may ask for a reload as soon as the process is there.
+      // First, before any slow import: a supervisor may send SIGHUP as soon as the process exists.
       const signals = new HeldSignals(process, ['SIGHUP', 'SIGUSR2'])
       return (await import('./serve.ts')).serveSubcommand(signals)
     },
@@ -64,9 +64,9 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
 }
 
 /**
- * Runs `confidential-model-router` with the words that follow its name, and sets `process.exitCode`.
- * @param output a command whose output is lost has failed
- * @throws Error when a command fails in a way that it does not explain
+ * Runs `confidential-model-router` with the arguments that follow its name, and sets `process.exitCode`.
+ * @param output reports lost output, which makes the command fail
+ * @throws Error when a command fails with an error that its `explain` does not handle
  */
 export async function runProgram(
   words: readonly string[],
@@ -81,7 +81,7 @@ export async function runProgram(
       'One OpenAI-format API in front of attested model providers, with signed receipts.',
     )
     .version(readVersion())
-    // Commands have options of the same name: `release manifest --version`.
+    // Subcommands have options of the same name as the program, such as `release manifest --version`.
     .enablePositionalOptions()
     .showHelpAfterError()
   for (const [name, { description }] of Object.entries(COMMANDS)) {
@@ -90,7 +90,8 @@ export async function runProgram(
   }
   throwForUsage(program)
   try {
-    // Of what is no command commander would print the help of the whole program, as if that had been asked for.
+    // For `help <unknown>`, commander would print the help of the whole program, as if that had been requested. Without
+    // the word `help`, it reports an unknown command.
     const asked = words[0] === 'help' && subcommand === undefined ? words.slice(1) : words
     await program.parseAsync([...asked], { from: 'user' })
     const lost = await output?.fault()
@@ -108,7 +109,7 @@ function readVersion(): string {
   return packageSchema.parse(JSON.parse(text)).version
 }
 
-/** Has the command and all below it throw for help and for words that they do not understand, instead of exiting. */
+/** Makes the command and all its subcommands throw, instead of exiting, for help and for usage errors. */
 function throwForUsage(command: Command): void {
   command.exitOverride()
   for (const below of command.commands) throwForUsage(below)

@@ -18,8 +18,8 @@ interface CheckOptions {
 }
 
 /**
- * `provider check <name>`: verifies a provider of the configuration once, without serving. Exits 0 where its evidence
- * holds, 1 where it does not, 2 where the command or the configuration is invalid.
+ * `provider check <name>`: verifies a provider of the configuration once, without serving. Exits 0 when its evidence is
+ * valid, 1 when it is not, 2 when the command or the configuration is invalid.
  */
 export function providerSubcommand(): Subcommand {
   const command = new Command('provider').description('Attested providers of a configuration')

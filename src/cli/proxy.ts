@@ -39,7 +39,7 @@ const explainOther = endingExplainer({
   print: (message) => printError(withFlags(message)),
 })
 
-/** The client library's options, as this command names them. */
+/** Options of the client library, mapped to the flags of this command. */
 const FLAGS: Readonly<Record<string, string>> = {
   baseURL: '--router',
   rootKey: '--root-key',
@@ -116,7 +116,7 @@ async function serve(options: ProxyOptions): Promise<void> {
   server.close()
 }
 
-/** The key of the first host, behind what its platform proves where that is nothing. */
+/** The TLS key of the first host, preceded by a note if its platform is simulated and proves nothing. */
 function platformOf([first]: readonly Proof[]): string {
   return `${first?.simulated === true ? ON_SIMULATED : ''}: ${first?.tlsSpkiSha256}`
 }
@@ -152,14 +152,14 @@ function parsePort(text: string): number {
   throw new InvalidArgumentError('give a port number, or 0 for any free port')
 }
 
-/** A message that begins with an option of the library, with the flag in its place. */
+/** Replaces an option of the library at the start of a message with the flag of this command. */
 function withFlags(message: string): string {
   const [, option = '', rest = ''] = /^([\w.]+)(: [^]*)$/.exec(message) ?? []
   const flag = FLAGS[option]
   return flag === undefined ? message : `${flag}${rest}`
 }
 
-/** What `fetch` says of a connection is that it failed; why is in the cause. */
+/** The message of a failed `fetch` says only that it failed; the reason is in its cause. */
 function reasonOf(thrown: unknown): string {
   const cause = thrown instanceof TypeError ? thrown.cause : undefined
   const error = cause instanceof Error && cause.message !== '' ? cause : thrown

@@ -81,7 +81,7 @@ async function serve(options: ServeOptions, signals: Pick<HeldSignals, 'take'>):
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)
   })
-  // First, so that a reload that was asked for already comes after the start of the daemon.
+  // Calls `start` before taking the signals, so that a reload requested earlier runs after the start of the router.
   const started = server.start().then(() => stopped)
   signals.take('SIGHUP', () => {
     const reloaded = server.reload((given) => planReload(options, environment, given))
@@ -134,7 +134,7 @@ function explain(error: unknown, words: readonly string[]): number {
   return process.exit(1)
 }
 
-/** Without the indented lines, which are quoted from the log of a part. */
+/** The message without its indented lines, which quote the log of a process. */
 function ownWords(error: unknown): string | undefined {
   if (!(error instanceof StartError)) return undefined
   return error.message

@@ -1,6 +1,9 @@
 import type { Command } from 'commander'
 
-/** Exit status where a command's words, or for some commands its input, cannot be used; 1 is then the answer "no". */
+/**
+ * Exit status when the arguments of a command, or for some commands its input, are invalid. For those commands, 1 means
+ * the answer "no".
+ */
 export const EXIT_UNUSABLE = 2
 
 /** A subcommand of the program, in a module of its own that is loaded only when needed. */

@@ -34,8 +34,8 @@ interface UnsealOptions {
 }
 
 /**
- * `unseal`: gives a sealed router its secrets after verifying it, or a serving one new secrets. Exits 0 where they took
- * effect, 1 where the router was not proven or refused them, 2 where the command or its input is invalid.
+ * `unseal`: verifies a router and gives it its secrets if it is sealed, or new ones if it serves. Exits 0 when they
+ * took effect, 1 when the router was not proven or refused them, 2 when the command or its input is invalid.
  */
 export function unsealSubcommand(): Subcommand {
   const command = new Command('unseal')
@@ -106,7 +106,7 @@ function positionOf(text: string | undefined): number | undefined {
 function describe(outcome: UnsealOutcome): Outcome {
   const { checks, notes } = outcome.proof
   if (outcome.kind === 'unsealed') {
-    // A rehearsal must not pass for the proof of a machine.
+    // The summary must say so when the platform is simulated and proves nothing.
     const simulated = checks.some(({ name }) => name === 'simulated_platform')
     const summary = `UNSEALED${simulated ? ON_SIMULATED : ''}: the router proved itself and has its secrets`
     return { ok: true, summary, checks, notes }
@@ -134,19 +134,19 @@ async function watch(path: string): Promise<void> {
     },
   })
   const hosts = followHosts(path, file.hosts)
-  // Whoever reads the decisions must learn of each unsealing: a broker that cannot tell them ends.
+  // The reader of the decisions must learn of every unsealing, so the broker ends when it cannot write them.
   const unheard = new Promise<never>((_resolve, reject) => process.stdout.once('error', reject))
   unheard.catch(() => {})
   for (;;) {
-    // Not awaited: a host that does not answer must not delay the next look at the others.
+    // Not awaited: a host that does not answer must not delay the next check of the others.
     void broker.lookAtAll(await hosts())
     await Promise.race([delay(file.poll_seconds * 1_000), unheard])
   }
 }
 
 /**
- * The hosts of the file as it is now, so that new guests of a fleet need no restart of the broker. A file that cannot be
- * used is reported once, and the last list stays.
+ * Reads the hosts file again on each call, so that new guests of a fleet need no restart of the broker. Reports an
+ * invalid file once and keeps the last valid list.
  */
 function followHosts(path: string, first: readonly Host[]): () => Promise<readonly Host[]> {
   let [hosts, reported] = [first, '']

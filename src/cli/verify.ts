@@ -11,8 +11,8 @@ import type { Subcommand } from './subcommand.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
 /**
- * `verify`: checks every claim the router makes, trusting only AMD and the release root. Exits 0 where everything
- * holds, 1 where a check failed, 2 where the command or its input is invalid.
+ * `verify`: checks every claim the router makes, trusting only AMD and the release root. Exits 0 when every check
+ * passes, 1 when a check failed, 2 when the command or its input is invalid.
  */
 export function verifySubcommand(): Subcommand {
   const command = new Command('verify')

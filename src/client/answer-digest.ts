@@ -4,9 +4,9 @@ import { concatBytes, toHex } from '../protocol/bytes.ts'
 
 /** The digest of an answer, as in its receipt. */
 export interface DigestedAnswer {
-  /** SHA-256 in hex: of the whole body, or of a stream's bytes before the event that names the receipt. */
+  /** SHA-256 in hex: of the complete body, or of a stream's bytes before the event that names the receipt. */
   readonly sha256: string
-  /** Absent where the answer names none. */
+  /** Absent where the answer names no receipt. */
   readonly receiptId?: string
 }
 
@@ -21,7 +21,7 @@ export interface AnswerDigest {
 
 const RECEIPT_HEADER = 'x-service-receipt-id'
 
-/** The receipt id of a larger body is only read from the header. */
+/** For a larger body, the receipt id is read only from the header. */
 const MAX_JSON_BYTES = 16 * 1024 * 1024
 
 export function digestAnswer(headers: Headers): AnswerDigest {
@@ -85,7 +85,10 @@ class StreamDigest implements AnswerDigest {
     return this.#ended
   }
 
-  /** Whether this event names the receipt, and so is the first one that the digest excludes. */
+  /**
+   * Hashes an event, unless it names the receipt: that event and all later ones are excluded from the digest.
+   * @returns whether it names the receipt
+   */
   #take(event: Uint8Array): boolean {
     const text = latin1.decode(event)
     const data = /^data: ?(.*?)\r?\n/m.exec(text)?.[1] ?? ''

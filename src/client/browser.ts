@@ -27,12 +27,12 @@ export type { Proof } from './proof.ts'
 export type { ReceiptOutcome } from './receipt-outcome.ts'
 
 /**
- * Creates a client of one router. No request is made until the first `fetch`, or `verify()`. The newest trust bundle is
+ * Creates a client of one router. No request is made until the first `fetch` or `verify()`. The newest trust bundle is
  * stored in `localStorage` where available.
  *
  * @param deps the clock and randomness; for tests
- * @throws ClientError when the options cannot be used (`invalid_options`), or for `transport: 'tls'`, because no page
- *   can see enough (`unsupported_runtime`)
+ * @throws ClientError when the options cannot be used (`invalid_options`), or for `transport: 'tls'`, because a page
+ *   cannot see the TLS key of its connection (`unsupported_runtime`)
  */
 export function createClient(options: ClientOptions, deps: ClientDeps = RUNTIME_DEPS): Client {
   if (options.transport === 'tls') {

@@ -19,26 +19,26 @@ export interface Client {
   /**
    * Verifies the router now, with fresh evidence; running requests continue.
    * @throws AttestationRefused when the evidence is refused
-   * @throws AttestationUnavailable when there is no evidence
+   * @throws AttestationUnavailable when the router returns no evidence
    */
   verify(): Promise<readonly Proof[]>
   /** The valid proofs, one for each host. */
   proofs(): readonly Proof[]
-  /** Waits for running answers and open receipts, and closes the connections. */
+  /** Waits for running answers and for receipts that are being verified, and closes the connections. */
   close(): Promise<void>
 }
 
 export interface Receipts {
   /**
-   * The verified receipt of an answer from `fetch`; the answer must have been read to its end. Resolves with
-   * undefined for an answer that cannot have one, and for one without where the request asked for none.
+   * The verified receipt of an answer from `fetch`; the answer must have been read to its end. Resolves with undefined
+   * for an answer that cannot have a receipt, and for one without a receipt where the request asked for none.
    */
   of(response: Response): Promise<ReceiptOutcome | undefined>
-  /** Waits for those that are being verified. */
+  /** Waits for all receipts that are being verified. */
   settled(): Promise<void>
 }
 
-/** What SDKs take for an answer, as `Response.ok` does. */
+/** Whether SDKs take this status for an answer, like `Response.ok`. */
 const isSuccess = (status: number) => status >= 200 && status < 300
 
 /** Statuses whose answers must not have a body, as `Response` requires. */
@@ -116,16 +116,17 @@ class AnswerWatch implements Receipts {
 
   async settled(): Promise<void> {
     while (this.#open.size > 0) {
-      // Verifications that start meanwhile are awaited too.
+      // Repeats, because further verifications may have started in the meantime.
       await Promise.all(this.#open)
     }
   }
 
-  /** The same answer, read through a tap where it can have a receipt. */
+  /** The same answer; where it can have a receipt, its bytes are observed on their way. */
   pass(request: OutgoingRequest, answer: IncomingAnswer): Response {
     const { method, url } = request
     const issues = receiptEndpointOf(url.pathname) !== undefined
-    // Any success: whoever carries an encrypted answer may change its status, and must not evade the receipt by that.
+    // Any status of success: a party that relays an encrypted answer can change its status, and must not evade the
+    // receipt by that.
     const has = method === 'POST' && isSuccess(answer.status) && issues
     if (!has || answer.body === null) {
       return asResponse({ ...answer, body: answer.body && streamOf(answer.body) }, url)

@@ -4,18 +4,18 @@ import { FrameReader } from '../protocol/ehbp-frames.ts'
 import { AnswerRefused } from './errors.ts'
 import type { AnswerBody } from './transport.ts'
 
-/** Frames of this router have 64 KiB at most; more than this is an attack on the reader's memory. */
+/** This router's frames have 64 KiB at most; a larger one would be an attack on the reader's memory. */
 const MAX_FRAME_BYTES = 1024 * 1024
 
 type Frames = AsyncGenerator<Bytes, void, undefined>
 
-/** How every error of the router begins, in each of its formats. No other answer does. */
+/** The beginnings of all errors of the router, in each of its formats. No other answer begins like this. */
 const ERROR_STARTS = ['{"error":{', '{"type":"error",'].map((text) => utf8(text))
 
 /**
- * The plain bytes of an encrypted body, frame by frame. It is complete only after the empty frame that the router sends
- * at the end: EHBP itself does not detect truncation between two frames. Nor does it cover the status, so an error is
- * refused that came with the status of a success: programs would take it for an answer.
+ * Decrypts a body, frame by frame. The body is complete only after the empty frame that the router sends at the end:
+ * EHBP itself does not detect truncation between two frames. EHBP does not protect the status either, so an error that
+ * came with a status of success is refused: programs would take it for an answer.
  */
 export function openedBody(
   body: AnswerBody,
@@ -44,8 +44,8 @@ export function openedBody(
 }
 
 /**
- * The same frames. An error is in one frame, so the first one shows it.
- * @throws AnswerRefused where it does
+ * Passes the frames on. An error fits into one frame, so the first frame shows whether it is one.
+ * @throws AnswerRefused where it is
  */
 async function* noError(frames: Frames, status: number): Frames {
   const { done, value: first } = await frames.next()

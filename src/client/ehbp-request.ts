@@ -30,8 +30,8 @@ export interface EncryptedRequest {
 }
 
 /**
- * Encrypts one body, which must not be empty, in a single frame: the end of a request of several frames is not
- * authenticated.
+ * Encrypts one body, which must not be empty, in a single frame: EHBP does not authenticate the end of a request of
+ * several frames.
  * @throws ClientError `unsupported_runtime` where the runtime has no X25519
  */
 export async function encryptRequest(keyConfig: Bytes, body: Bytes): Promise<EncryptedRequest> {

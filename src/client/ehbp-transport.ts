@@ -22,13 +22,16 @@ function incoming({ body, headers, status, statusText }: Response): IncomingAnsw
   return { body, headers, status, statusText }
 }
 
-/** Attempts when the key was replaced between evidence and request, or a load balancer chose another host. */
+/**
+ * How many stale keys a request may meet: the key may be replaced between evidence and request, or a load balancer may
+ * choose another host.
+ */
 const MAX_STALE_KEYS = 3
 
 /** The key of the only entry in `Proofs`: the transport sees one host. */
 const HOST = 'ehbp'
 
-/** An envelope has some tens of kilobytes, and its capture by the platform may take a minute. */
+/** An envelope takes some tens of kilobytes, and the platform may take a minute to capture its report. */
 const MAX_EVIDENCE_BYTES = 4 * 1024 * 1024
 const EVIDENCE_TIMEOUT_MS = 70_000
 
@@ -36,8 +39,8 @@ const EVIDENCE_TIMEOUT_MS = 70_000
 const ISOLATED = { credentials: 'omit', cache: 'no-store', redirect: 'error' } as const
 
 /**
- * Carries requests over the runtime's own `fetch`, with bodies encrypted to an HPKE key that the evidence of the host
- * names. A party that terminates TLS in between sees headers and paths, but no body.
+ * Carries requests over the runtime's own `fetch`, with bodies encrypted to an HPKE key that the host's evidence names.
+ * A party that terminates TLS in between sees headers and paths, but no body.
  */
 export class EhbpTransport implements Transport {
   readonly #settings: Settings
@@ -85,12 +88,13 @@ export class EhbpTransport implements Transport {
       if (stale >= MAX_STALE_KEYS) {
         throw new AttestationUnavailable('the router refuses the very key that it proves')
       }
-      // Others may have met the same and be proving the host already: one report is enough for all of them.
+      // Only this proof is dropped: other requests may have met the same key and be proving the host already, and one
+      // report is enough for all of them.
       this.#proofs.drop(HOST, proof)
     }
   }
 
-  /** The answer, or undefined where the host has replaced its key and has not read the request. */
+  /** Sends a request to the host. Undefined where the host has replaced its key and has not read the request. */
   async #sendTo(
     keyConfig: Bytes | undefined,
     { url, method, headers, body, signal }: OutgoingRequest,
@@ -135,7 +139,7 @@ export class EhbpTransport implements Transport {
     return body
   }
 
-  /** Within a time, because every request waits for the same evidence. */
+  /** With a time limit, because every request waits for the same evidence. */
   #fetchEvidence(input: RequestInfo | URL): Promise<Response> {
     const signal = AbortSignal.timeout(EVIDENCE_TIMEOUT_MS)
     return this.#fetch(input, { ...ISOLATED, signal })
@@ -148,7 +152,7 @@ export class EhbpTransport implements Transport {
   }
 }
 
-/** Whether the key was replaced between the requests for evidence and for the key. */
+/** Whether the host replaced its key between the requests for the evidence and for the key. */
 function wasReplaced(error: unknown): boolean {
   return error instanceof AttestationRefused && error.failed.join() === 'hpke_key'
 }
@@ -168,7 +172,8 @@ async function isStaleKey(answer: Response): Promise<boolean> {
 }
 
 /**
- * An unencrypted error. Its status is as unreliable as a broken connection, and its text is not used.
+ * Turns an unencrypted error into an answer. Its status is as unreliable as a broken connection, and its text is not
+ * used.
  * @throws AnswerRefused for an answer that claims success
  */
 async function unencrypted({ body, headers, ok, status }: Response): Promise<IncomingAnswer> {

@@ -1,7 +1,7 @@
 import type { Check } from '../verify/check.ts'
 import { withoutControls } from '../protocol/terminal-text.ts'
 
-/** Every error of this client; `code` distinguishes them. Network errors are thrown unchanged. */
+/** The base of this client's errors; `code` distinguishes them. Network errors are thrown unchanged. */
 export class ClientError extends Error {
   readonly code: ClientErrorCode
 
@@ -28,9 +28,9 @@ export type ClientErrorCode =
  * What to do: see `failed`; `tls_key` means that the connection does not end at the attested router.
  */
 export class AttestationRefused extends ClientError {
-  /** Every check that was made, the failed ones among them. */
+  /** All checks that were made, including the failed ones. */
   readonly checks: readonly Check[]
-  /** The names of the failed ones; where a document could not be parsed, its name. */
+  /** The names of the failed checks; where a document could not be parsed, its name. */
   readonly failed: readonly string[]
 
   constructor(checks: readonly Check[], unreadable?: { document: string; reason: string }) {

@@ -33,7 +33,7 @@ const TRANSPORTS = { tls: TlsTransport, ehbp: EhbpTransport } as const satisfies
 >
 
 /**
- * Creates a client of one router. No request is made until the first `fetch`, or `verify()`.
+ * Creates a client of one router. No request is made until the first `fetch` or `verify()`.
  * @param deps the clock and randomness; for tests
  * @throws ClientError when the options are invalid (`invalid_options`) or the runtime lacks a required feature
  *   (`unsupported_runtime`)

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { hex32 } from '../protocol/hex-schema.ts'
 import type { StoredBundle } from './options.ts'
 
-/** What every state keeps of the newest accepted bundle of one release root. */
+/** The stored form of the newest accepted bundle of one release root. */
 export const keptBundleSchema = z.object({
   version: z.int().min(1),
   sha256: hex32,
@@ -11,8 +11,8 @@ export const keptBundleSchema = z.object({
 })
 
 /**
- * Whether a bundle may take the place of the one that is stored now. Another client, page or program may have stored a
- * newer one since the bundle was judged, and the stored version must never decrease.
+ * Whether a bundle may replace the one that is stored now. Another client, page or program may have stored a newer one
+ * since the bundle was judged, and the stored version must never decrease.
  */
 export function mayReplace(
   stored: Pick<StoredBundle, 'version'> | undefined,

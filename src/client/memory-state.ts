@@ -2,7 +2,7 @@ import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
 import { mayReplace } from './kept-bundle.ts'
 import type { BundleState, StoredBundle } from './options.ts'
 
-/** The state in this process only: it detects an older bundle while the process runs. */
+/** Keeps the state in memory only: it detects an older bundle while the process runs. */
 export function memoryState(): BundleState {
   const accepted = new Map<string, StoredBundle>()
   return {

@@ -9,7 +9,7 @@ import type { AnswerBody, OutgoingRequest } from './transport.ts'
 /** The headers that identify a customer. */
 const CREDENTIALS = ['authorization', 'x-api-key'] as const
 
-/** One request and its answer, whose digests are known once the answer has passed. */
+/** One request and its answer. Their digests are known once the answer has been passed on. */
 export class ObservedExchange {
   readonly #request: OutgoingRequest
   readonly #digest: AnswerDigest
@@ -17,7 +17,7 @@ export class ObservedExchange {
   #settle: (known: boolean) => void = () => {}
   #settled = false
   #outcome: Promise<ReceiptOutcome> | undefined
-  /** Resolves at the end of the answer: with false where it was cut off before it named a receipt. */
+  /** Resolves when digest and receipt id are known; with false where the answer was cut off before that. */
   readonly known: Promise<boolean>
 
   constructor(
@@ -31,7 +31,7 @@ export class ObservedExchange {
     this.known = new Promise((resolve) => (this.#settle = resolve))
   }
 
-  /** The outcome of the verification, which runs once, after the end of the answer. */
+  /** The result of verifying the receipt. Verification runs once, after the end of the answer. */
   outcome(): Promise<ReceiptOutcome> {
     this.#outcome ??= this.#verify()
     return this.#outcome
@@ -89,9 +89,9 @@ export class ObservedExchange {
   }
 }
 
-/** The events of an answer. */
+/** Callbacks for the progress of an answer. */
 interface Moments {
-  /** Called once, as soon as digest and receipt id are known: for a stream before its last event. */
+  /** Called once, as soon as digest and receipt id are known: for a stream, before its last event is passed on. */
   readonly known: () => void
   /** Called after the last byte and before the end is passed on; if it rejects, the answer ends with that error. */
   readonly ended: () => Promise<void>

@@ -44,15 +44,15 @@ export interface ClientPolicy {
    */
   readonly logPolicy?: unknown
   /**
-   * Judges the provider's hop of receipts under your own policy; without it the hop is reported as recorded by the
-   * router.
+   * Judges the provider's hop of receipts under your own policy; without it the hop is reported as the router recorded
+   * it.
    */
   readonly judgeProviderHop?: JudgeProviderHop
   /** A receipt holds only where `judgeProviderHop` found its provider attested. */
   readonly requireProvider?: boolean
 }
 
-/** A stored bundle, with its text where that is known. */
+/** A stored bundle; earlier versions stored it without its text. */
 export interface StoredBundle extends AcceptedBundle {
   readonly jws?: string | undefined
 }

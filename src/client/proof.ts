@@ -16,10 +16,10 @@ import type { NewestTrust, TrustSource } from './trust-source.ts'
 export interface Proof {
   /** SHA-256 over the SPKI of its TLS key, hex. */
   readonly tlsSpkiSha256: string
-  /** Milliseconds since 1970, both. */
+  /** Milliseconds since 1970; `expiresAt`, too. */
   readonly provenAt: number
   readonly expiresAt: number
-  /** The platform is a simulated one, which was allowed and proves nothing about any machine. */
+  /** Whether the platform is a simulated one, which was allowed and proves nothing about any machine. */
   readonly simulated: boolean
   readonly checks: readonly Check[]
   readonly envelope: Envelope
@@ -53,7 +53,7 @@ export interface ObservedKeys {
 
 /**
  * Verifies one host: an envelope for a new nonce, the newest trust bundle, and the key that will be used. They are
- * fetched at the same time, so that a cold request needs one more round trip and not three.
+ * fetched at the same time, so that a first request needs one more round trip and not three.
  * @throws AttestationRefused when a check fails; it names the failed checks
  * @throws AttestationUnavailable when the host provides no evidence
  */
@@ -121,7 +121,10 @@ async function prove(
   }
 }
 
-/** Under a policy that does not require the log, failures are only reported as notes, and no proof ends with its entries. */
+/**
+ * Checks that the release is in the public log. Under a policy that does not require it, failures are only reported as
+ * notes, and the log's entries do not limit how long the proof is valid.
+ */
 function checkLog(
   { workload_identity_manifest_jws: manifestJws }: Envelope,
   { jws: trustBundleJws, logProofs }: NewestTrust,

@@ -2,7 +2,7 @@ import type { Proof } from './proof.ts'
 
 /**
  * The verified hosts, by their TLS key. Concurrent connections with the same key share one verification, and a verified
- * key needs no further one.
+ * key is not verified again while its proof is valid.
  */
 export class Proofs {
   readonly #now: () => number
@@ -13,7 +13,7 @@ export class Proofs {
     this.#now = now
   }
 
-  /** The valid proof of a key, from `prove` where there is none. */
+  /** Returns the valid proof of a key, or obtains one with `prove`. */
   obtain(key: string, prove: () => Promise<Proof>): Promise<Proof> {
     const known = this.#proven.get(key)
     if (known !== undefined && known.expiresAt > this.#now()) return Promise.resolve(known)
@@ -36,14 +36,14 @@ export class Proofs {
     return [...this.#proven.values()].filter(({ expiresAt }) => expiresAt > this.#now())
   }
 
-  /** Drops this proof of a key, where no other one has taken its place. */
+  /** Drops this proof of a key, unless another proof has replaced it. */
   drop(key: string, proof: Proof): void {
     if (this.#proven.get(key) === proof) this.#proven.delete(key)
   }
 
   /**
-   * Drops all proofs, so that every host is verified again. Those that are being made answer only who waits for them already:
-   * the router decides how long its answer takes, and their nonce may be a minute old.
+   * Drops all proofs, so that every host is verified again. Verifications in progress then serve only the callers that
+   * already wait for them: the router decides how long its answer takes, and their nonce may be a minute old.
    */
   forget(): void {
     this.#proven.clear()

@@ -1,7 +1,7 @@
 import { AttestationUnavailable } from './errors.ts'
 
 /**
- * Pauses before further attempts, ms: a host that replaces its key announces the next one shortly before it uses it.
+ * Pauses before further attempts, ms: a host that replaces its key announces the next key shortly before it uses it.
  */
 const TRANSIENT_DELAYS_MS = [100, 400] as const
 

@@ -3,7 +3,7 @@ import { readBounded } from '../protocol/read-bounded.ts'
 import type { AnswerBody } from './transport.ts'
 
 /**
- * A whole answer of at most so many bytes.
+ * Reads a complete answer of at most `maxBytes`.
  * @throws Error when it is larger
  */
 export async function readWithin(body: AnswerBody | null, maxBytes: number): Promise<Bytes> {

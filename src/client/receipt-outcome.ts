@@ -15,8 +15,8 @@ export interface ReceiptOutcome {
   readonly failed: readonly string[]
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** A simulated platform is part of its proof: it proves nothing about any machine. */
+  /** Whether a simulated platform is part of its proof, which then proves nothing about any machine. */
   readonly simulated: boolean
-  /** Only where its signature is verified. */
+  /** Present only where its signature is verified. */
   readonly claims: ReceiptClaims | undefined
 }

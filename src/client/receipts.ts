@@ -12,14 +12,14 @@ import type { ReceiptOutcome } from './receipt-outcome.ts'
 import { readWithin } from './read-within.ts'
 import type { Transport } from './transport.ts'
 
-/** What this client sent and received, and the receipt's id. */
+/** The digests of what this client sent and received, and the receipt's id. */
 export interface Exchange {
   readonly path: string
   readonly receiptId: string | undefined
   readonly requestSha256: string
   readonly responseSha256: string
   /**
-   * What the request requires of its provider, which its receipt has to repeat.
+   * What the request requires of its provider; the receipt must repeat it.
    * @throws MalformedEvidence when it cannot be read
    */
   readonly constraints: () => Promise<Constraints | undefined>
@@ -45,7 +45,7 @@ export class ReceiptVerifier {
     this.#state = state
   }
 
-  /** Never rejects: errors are part of the outcome. */
+  /** Verifies the receipt of an exchange. Never rejects: errors are part of the result. */
   async verify(exchange: Exchange): Promise<ReceiptOutcome> {
     const { path, receiptId: id } = exchange
     const nothing = {
@@ -77,7 +77,8 @@ export class ReceiptVerifier {
     const { deps, environments, policy, rootJwk } = this.#settings
     const jwks = await this.#keysFor(receipt)
     const evidence = await this.#evidenceOf(receipt, path, exchange.credentials)
-    // Only now: the router decides how long its answers take, and a newer bundle may have been stored meanwhile.
+    // Read only now: the router decides how long its answers take, and a newer bundle may have been stored in the
+    // meantime.
     const lastAccepted = await this.#state.read(rootJwk)
     const { ok, checks, notes, claims, simulated } = await verifyReceipt(receipt, {
       now: deps.now(),
@@ -102,8 +103,8 @@ export class ReceiptVerifier {
   }
 
   /**
-   * Bundles that the router published while it was proven, and the stored one, which another program may have seen since: a
-   * receipt is checked for everything revoked meanwhile.
+   * The bundles that the router published with its proofs, and the stored one, which another program may have stored
+   * since: a receipt is checked for everything that was revoked in the meantime.
    */
   #bundles(stored: string | undefined): string[] {
     const proven = this.#transport.proofs().map(({ bundleJws }) => bundleJws)
@@ -119,8 +120,8 @@ export class ReceiptVerifier {
   }
 
   /**
-   * Envelopes are public and shared by many receipts, so they are cached; other evidence is the customer's and
-   * fetched each time.
+   * Fetches the evidence of a receipt. Envelopes are public and shared by many receipts, so they are cached; other
+   * evidence is the customer's and is fetched each time.
    */
   async #evidenceOf(
     receipt: string,
@@ -132,7 +133,7 @@ export class ReceiptVerifier {
     await Promise.all(
       missing.map(async (sha256) => {
         const envelope = await this.#get(`/attestation/${sha256}`).catch(() => undefined)
-        // Whoever carries the answer may give another document: what is kept must be what was asked for.
+        // A party that relays the answer could return another document: only the requested one may be cached.
         if (envelope !== undefined && (await sha256Hex(envelope)) === sha256) {
           this.#remember(sha256, envelope)
         }

@@ -8,15 +8,15 @@ import {
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { OutgoingRequest } from './transport.ts'
 
-/** Also the name of the check that its receipt has to pass. */
+/** Also the name of the receipt's check. */
 const DOCUMENT = 'constraints'
 const HEADER = 'x-service-require'
 
 const carrierSchema = z.looseObject({ attestation: z.unknown().optional() })
 
 /**
- * What a request requires of its provider ("Attestation constraints" in docs/api.md), so that its receipt can be held
- * against it: the header `X-Service-Require`, and the member or form field `attestation`.
+ * Reads what a request requires of its provider ("Attestation constraints" in docs/api.md), so that its receipt can be
+ * compared with it: the header `X-Service-Require`, and the member or form field `attestation`.
  * @throws MalformedEvidence when it cannot be read: no honest router answers such a request
  */
 export async function requestedConstraints(

@@ -6,8 +6,8 @@ import type { BundleState, StoredBundle } from './options.ts'
 const PREFIX = 'confidential-model-router/trust-bundle/'
 
 /**
- * The newest bundle of each release root in a storage such as a page's `localStorage`, so that an older one is refused
- * on the next visit too. Existing state that cannot be read is an error and is not replaced.
+ * Keeps the newest bundle of each release root in a storage such as a page's `localStorage`, so that an older one is
+ * refused on the next visit, too. Existing state that cannot be read is an error and is not replaced.
  */
 export function storageState(storage: Pick<Storage, 'getItem' | 'setItem'>): BundleState {
   return {

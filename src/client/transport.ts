@@ -1,7 +1,7 @@
 import type { Bytes } from '../protocol/bytes.ts'
 import type { Proof } from './proof.ts'
 
-/** A request whose bytes are all known. */
+/** A request with a complete body. */
 export interface OutgoingRequest {
   readonly url: URL
   readonly method: string
@@ -18,7 +18,7 @@ export interface AnswerBody {
   }
 }
 
-/** The same bytes as a stream of the runtime's own class, without delay. */
+/** Converts a body to a stream of the runtime's own class, without delay. */
 export function streamOf(body: AnswerBody): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream<Uint8Array>({
@@ -52,6 +52,6 @@ export interface Transport {
   proofs(): readonly Proof[]
   /** Drops every proof, so that the next request fetches fresh evidence. Running answers continue. */
   refresh(): void
-  /** Closes once running answers have ended. */
+  /** Closes the connections once running answers have ended. */
   close(): Promise<void>
 }

@@ -36,7 +36,7 @@ export class RouterTrustSource implements TrustSource {
   readonly #fetch: typeof fetch
   #pending: Promise<NewestTrust> | undefined
 
-  /** @param unproven fetches from the unverified router: a bundle is judged by its signature alone */
+  /** @param unproven fetches from the router before it is verified: a bundle is judged only by its signature */
   constructor(settings: Settings, state: BundleState, unproven: typeof fetch) {
     this.#settings = settings
     this.#state = state
@@ -54,7 +54,8 @@ export class RouterTrustSource implements TrustSource {
     const fetched = await fetchTrustBundle(address.href, base.origin, this.#fetch).catch(
       unreachable,
     )
-    // Only now: the router decides how long its answer takes, and a newer bundle may have been stored meanwhile.
+    // Read only now: the router decides how long its answer takes, and a newer bundle may have been stored in the
+    // meantime.
     const lastAccepted = await this.#state.read(rootJwk)
     const { jws } = fetched
     if (jws === undefined) throw new AttestationRefused(fetched.checks)

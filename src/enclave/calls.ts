@@ -16,11 +16,11 @@ export interface CallsInputs {
   readonly proofs: ProvenProviders
   /** Timeout of TCP and TLS together. */
   readonly connectMs: () => number
-  /** Memory for large events that is shared with other threads. */
+  /** Memory for large events; shared with other threads where given. */
   readonly memory?: EventMemory
-  /** Signs the receipts of whole answers that are written here. */
+  /** Signs the receipts of complete answers that are written here. */
   readonly signer: Pick<InstantSignerDeps, 'key' | 'routerHop'>
-  /** How many streams whose chunks are written here may be open or wait for their worker to ask for their record. */
+  /** How many streams whose chunks are written here may be open, or wait for their worker to fetch the record. */
   readonly maxStreams: number
   readonly now: () => number
   /** The id of this thread, a UUID. */

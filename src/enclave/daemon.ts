@@ -49,14 +49,14 @@ export interface DaemonDeps {
 
 export interface Daemon {
   readonly ready: DaemonReady
-  /** Adopts this configuration, or reads its source again. Never rejects: the outcome is sent to the supervisor. */
+  /** Adopts this configuration, or reads its source again. Never rejects: the result is sent to the supervisor. */
   reload(given?: GivenConfig): Promise<void>
   /**
-   * Adopts the given TLS key or a new one, with an envelope for it.
+   * Adopts the given TLS key or a new one, with an envelope that binds it.
    * @throws Error when no report can be captured
    */
   renewTls(given?: TlsMaterial): Promise<DaemonTls>
-  /** Ends the carrier of that port; a new one is started. */
+  /** Terminates the carrier of that port; a new one is started. */
   endCarrier(port: number): void
   /** Counts clients that the front disconnected because they did not read. */
   clientsUnread(count: number): void
@@ -64,7 +64,8 @@ export interface Daemon {
 }
 
 /**
- * Configuration -> keys, machine and release side by side -> first report -> link server.
+ * Loads the configuration, makes the keys, opens the machine and the release, captures the first report, and starts the
+ * link servers.
  * @throws Error when a step fails, before anything is served; the message is for the operator
  */
 export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<Daemon> {
@@ -135,7 +136,7 @@ interface Adopting {
   readonly source: Pick<ConfigSource, 'adopted'>
 }
 
-/** Puts a configuration into effect. What may fail comes first. */
+/** Puts a configuration into effect. Steps that can fail come first, so that a failure changes nothing. */
 async function adopt(
   loaded: LoadedConfig,
   given: GivenConfig,
@@ -148,7 +149,7 @@ async function adopt(
   source.adopted(loaded, given)
 }
 
-/** What is known of the time, beside a clock that the host sets. */
+/** The proven time, which limits how far the host can set back the clock, and the watch that compares both. */
 function openClock({ release }: Pick<Identity, 'release'>, deps: DaemonDeps) {
   const proven = new ProvenTime(deps.now)
   const refresh = () => proven.note(bundleIssuedAt(release()))
@@ -171,7 +172,7 @@ async function makeKeys(boot: DaemonBoot, loaded: LoadedConfig, now: number) {
   }
 }
 
-/** The HPKE keys; the first one is already bound by a report. */
+/** The HPKE keys. A report already binds the first one. */
 function openHpke(
   first: HpkeKey,
   identity: Identity,
@@ -187,7 +188,7 @@ function openHpke(
   return { keyring, rotation }
 }
 
-/** The message to the supervisor about a reload. */
+/** Reports the result of a reload to the supervisor. */
 function outcomes(
   notify: DaemonDeps['notify'],
   changed: () => void,

@@ -12,7 +12,10 @@ import { fetchFile } from './snp/fetch-file.ts'
 import { createKds } from './snp/kds.ts'
 import { createRevocationLists } from './snp/revocation-lists.ts'
 
-/** The dependencies for fetching and verifying provider evidence over a real network. `now` in milliseconds. */
+/**
+ * The dependencies for fetching and verifying provider evidence over a real network.
+ * @param now milliseconds
+ */
 export function createEvidenceDeps(
   { stateDir }: Pick<DaemonBoot, 'stateDir'>,
   ownSimulated: SimulatedPolicy,

@@ -24,21 +24,21 @@ export interface Identity {
    * effect here.
    */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
-  /** Everything that `routerHop` finds; of two with one configuration, the later one. */
+  /** All hops that `routerHop` can find; of two with the same configuration, the later one. */
   readonly routerHops: () => readonly RouterHop[]
   /**
    * Moves to the release of a new configuration.
-   * @throws Error when no report can be captured; nothing has changed then
+   * @throws Error when no report can be captured, or the new evidence does not verify; nothing has changed then
    */
   adoptConfig(loaded: LoadedConfig): Promise<void>
   /**
    * Moves to a new TLS key.
-   * @throws Error when no report can be captured; nothing has changed then
+   * @throws Error when no report can be captured, or the new evidence does not verify; nothing has changed then
    */
   adoptTls(tls: DaemonTls): Promise<void>
   /**
    * Moves to a new HPKE key, given by the SHA-256 of its configuration.
-   * @throws Error when no report can be captured; nothing has changed then
+   * @throws Error when no report can be captured, or the new evidence does not verify; nothing has changed then
    */
   adoptHpkeKey(configSha256: string): Promise<void>
 }
@@ -47,7 +47,7 @@ export interface IdentityInputs {
   readonly boot: DaemonBoot
   readonly machine: Machine
   readonly releases: Releases
-  /** Of the receipt key. */
+  /** Thumbprint of the receipt key. */
   readonly kid: string
   readonly tls: DaemonTls
   /** SHA-256 of the configuration of the HPKE key, lowercase hex. */
@@ -73,7 +73,7 @@ interface Bound {
 const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
 
 /**
- * Captures the first report.
+ * Captures the first report and puts its envelope into service.
  * @throws Error when no report can be captured, or outside local mode when the release cannot be verified
  */
 export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
@@ -155,7 +155,7 @@ async function bind(
   }
 }
 
-/** An absolute address, because verifiers may have received the evidence from another source. */
+/** Must be absolute, because verifiers may have received the evidence from another source. */
 function trustBundleUrlOf({ config }: LoadedConfig, { ownUrl }: DaemonBoot): string {
   const given = config.service.trust_bundle_url
   if (given !== undefined) return given
@@ -181,8 +181,8 @@ function createSerialQueue(): (step: () => Promise<void>) => Promise<void> {
 }
 
 /**
- * Refuses an envelope that clients could not verify. Only a local stack may start with one, and a reload may not replace
- * a verifiable envelope by one that is not.
+ * Refuses an envelope that clients could not verify. Only a local stack may start with one, and a reload must not
+ * replace a verifiable envelope with one that cannot be verified.
  */
 function requireProof(
   envelope: CachedEnvelope,

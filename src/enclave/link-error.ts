@@ -1,4 +1,4 @@
-/** Every refusal of the link and its status; the message is for the operator. */
+/** The HTTP status of every refusal of the link. */
 const STATUS = {
   invalid_request: 400,
   unknown_evidence: 400,

@@ -8,7 +8,7 @@ export interface LogFields extends Partial<ErrorTrace> {
   readonly provider?: string
   /** Why evidence was not accepted: a message of this program, never the provider's text. */
   readonly reason?: string
-  /** The link's path, without what follows the route. */
+  /** The path of the link's route, without the rest of the request's path. */
   readonly path?: string
 }
 
@@ -20,7 +20,10 @@ export type LogEvent =
   /** An unseal document was refused, for `reason`. */
   | 'unseal_refused'
   | 'unsealed'
-  /** So many streams are open, or were not settled, that the workers write the chunks of further ones themselves. */
+  /**
+   * The limit of streams that are open or not settled is reached, so workers write the chunks of further ones
+   * themselves.
+   */
   | 'streams_left_to_workers'
   /** The clock went back, for `reason`. */
   | 'clock_behind'
@@ -29,7 +32,10 @@ export type LogEvent =
 
 export type Log = (event: LogEvent, fields: LogFields) => void
 
-/** Writes one JSON line an event to standard output, which is the daemon's log file. `now` in milliseconds. */
+/**
+ * Writes one JSON line per event to standard output, which is the daemon's log file.
+ * @param now milliseconds
+ */
 export function jsonLog(now: () => number, write: (line: string) => void): Log {
   return (event, fields) => {
     write(`${JSON.stringify({ at: new Date(now()).toISOString(), event, ...fields })}\n`)

@@ -11,12 +11,12 @@ import { returnUnusedMemory } from './unused-memory.ts'
 
 const CLOCKS = { now: Date.now, monotonic: () => performance.now() }
 
-/** What is done with each message of the supervisor. */
+/** The handler for each type of message from the supervisor. */
 type Actions = Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>>
 
 /**
- * The enclave daemon's process. The supervisor starts it with an IPC channel, and it ends with that channel, because
- * its keys have no other user.
+ * The enclave daemon's process. The supervisor starts it with an IPC channel. When that channel closes, the process
+ * exits, because nothing else uses its keys.
  */
 function main(): void {
   let starting: Promise<Daemon> | undefined
@@ -32,7 +32,7 @@ function main(): void {
       const tools = { env, ...CLOCKS, ...chance, notify, log, offers, openMachine }
       starting = startDaemon(message.boot, tools)
       const { ready } = await starting
-      // Loading the program leaves more garbage than the program is large.
+      // Loading the program leaves more garbage in memory than the program itself takes.
       returnUnusedMemory()
       notify({ type: 'ready', ready })
     },
@@ -72,9 +72,9 @@ function main(): void {
   }
 
   process.on('message', (received) => receive(received, act))
-  // A log that cannot be written, as on a full disk, ends nothing: Node writes to it again with the next line.
+  // A failed write to the log, as on a full disk, must not end the process: Node tries again with the next line.
   process.stdout.on('error', () => {})
-  // Node would print the message, which may contain prompts or keys.
+  // Without this, Node would print the error's message, which may contain prompts or keys.
   process.on('uncaughtException', (error) => {
     log('unexpected_error', traceError(error))
     leave()

@@ -5,28 +5,33 @@ import type { StreamRecord } from '../protocol/stream-record.ts'
 import { LinkError } from './link-error.ts'
 import type { MessageCaller } from './link-server/message-caller.ts'
 
-/** Makes calls to providers: of attested ones over connections that are pinned to their keys. */
+/** Makes calls to providers; to attested ones over connections that are pinned to their keys. */
 export interface Egress {
   /**
-   * Answers the exchange, streamed in both directions.
+   * Carries a call; request and answer are streamed.
    * @throws LinkError before any answer has begun
    */
   carry(call: EgressCall): Promise<void>
   /**
-   * Answers a POST that came as a message. An answer that is no small one waits to be sent over HTTP.
+   * Carries a POST that came as a message. An answer that is not small waits to be fetched over HTTP.
    * @throws LinkError before any answer has begun
    */
   carryMessage(call: MessageEgressCall): Promise<void>
   /**
-   * Sends an answer that waits.
+   * Sends a waiting answer.
    * @throws LinkError `not_found` when none waits under that id
    */
   sendWaiting(id: string, response: ServerResponse): void
-  /** Ends a stream whose chunks were written here, if it is still open. Undefined where none of that name is known. */
+  /**
+   * Ends a stream whose chunks are written here, if it is still open.
+   * @returns its record; undefined where no stream of that name is known
+   */
   endStream(stream: string): StreamRecord | undefined
-  /** Sends the chunks of streams that are ordered for the connection of that id over it. */
+  /** Accepts a worker's chunk connection. Streams that are ordered with its id send their chunks over it. */
   readonly sendChunks: (id: string, socket: WebSocket) => void
-  /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
+  /**
+   * Fetches a small document of the provider, over a pinned connection. Undefined when there is no proof or no answer.
+   */
   get(
     provider: string,
     request: EgressRequest,

@@ -19,9 +19,9 @@ export interface LinksInputs {
   readonly generation: () => Generation
   readonly identity: Identity
   readonly upstream: Upstream
-  /** What the main thread answers, whichever thread was asked. */
+  /** Routes that the main thread answers, whichever thread receives the call. */
   readonly routes: readonly AnswerRoute[]
-  /** Says when anything that carriers go by has changed. */
+  /** Emits when any fact that carriers use has changed. */
   readonly changes: Changes
   /** The id of the main thread, a UUID. */
   readonly thread: string
@@ -32,10 +32,10 @@ export interface LinksInputs {
   readonly monotonic: () => number
 }
 
-/** The ways to the daemon: one to the main thread, and one to each carrier. */
+/** The link servers of the daemon: one in the main thread, and one in each carrier. */
 export interface Links {
   readonly ports: Pick<DaemonReady, 'linkPort' | 'carrierPorts'>
-  /** Ends the carrier of that port; a new one is started. */
+  /** Terminates the carrier of that port; a new one is started. */
   endCarrier(port: number): void
   close(): Promise<void>
 }

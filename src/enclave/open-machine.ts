@@ -18,14 +18,17 @@ import { createRevocationLists } from './snp/revocation-lists.ts'
 import { nodeTsmFiles } from './snp/tsm-files.ts'
 
 /**
- * Names a file with the simulated chip of an earlier run (`simulatedChipSchema`), because generating one takes a
- * second of CPU. For tests; a real platform does not read it.
+ * The variable that names a file with the simulated chip of an earlier run (`simulatedChipSchema`), because generating
+ * one takes a second of CPU. For tests; a real platform does not read it.
  */
 export const CHIP_FILE_VARIABLE = 'SIMULATED_CHIP_FILE'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The machine that the supervisor specifies. `now` in milliseconds. */
+/**
+ * Opens the machine that the supervisor specifies.
+ * @param now milliseconds
+ */
 export function openMachine(boot: DaemonBoot, now: () => number, env: Env): Machine {
   return MACHINES[boot.platform](boot, now, env)
 }

@@ -4,19 +4,19 @@ import type { MessageKey } from '../verify/providers/judged-evidence.ts'
 import type { VerifiedEvidence } from './adapters/verified-evidence.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 
-/** What calls to providers, and the receipts for them, go by. */
+/** The proofs that calls to providers and their receipts are based on. */
 export interface ProvenProviders {
   list(): readonly Pick<ProviderProof, 'provider' | 'adapter'>[]
   /** How to reach a provider with verified and unexpired evidence; undefined for every other one. */
   channel(provider: string): ProviderChannel | undefined
   /**
-   * How to reach a provider that is, or was under an earlier configuration of this process, without attestation at this
-   * address: its call may begin a moment before a reload.
+   * How to reach a provider without attestation at this address. Also finds a provider that had none under an earlier
+   * configuration of this process: its call may have begun just before a reload.
    */
   unattested(provider: string, baseUrl: string): UnattestedProvider | undefined
   /**
-   * Verifies again because the peer no longer holds the key of this evidence. Concurrent calls share one
-   * verification, and evidence that has been replaced meanwhile is not verified again.
+   * Verifies again because the peer no longer holds the key of this evidence. Concurrent calls share one verification;
+   * evidence that was replaced in the meantime is not verified again.
    */
   reverify(provider: string, stale: ChannelEvidence): Promise<ProviderChannel | undefined>
   /** Stops using this evidence until the next verification succeeds. */
@@ -36,15 +36,15 @@ export interface ProviderProofs extends ProvenProviders {
   /** Stops background work. */
   close(): void
   list(): readonly ProviderProof[]
-  /** Everything that `hop` finds. */
+  /** All hops that `hop` can find. */
   hops(): readonly KnownHop[]
-  /** Everything that `unattested` finds. */
+  /** All providers that `unattested` can find. */
   everUnattested(): readonly UnattestedProvider[]
   /** Raw evidence by digest. */
   evidence(sha256: string): Uint8Array | undefined
 }
 
-/** The part of verified evidence by which a connection is judged. */
+/** The part of verified evidence that is needed to judge a connection. */
 export type ChannelEvidence = Pick<
   VerifiedEvidence,
   'attestation_strength' | 'binding' | 'evidence_digest' | 'expires_at' | 'verified_at'
@@ -65,12 +65,12 @@ export interface UnattestedProvider {
   readonly provider: string
   /** Without a trailing slash. */
   readonly baseUrl: string
-  /** Whether its name must lead to a public address. */
+  /** Whether its name must resolve to a public address. */
   readonly publicOnly: boolean
   readonly evidence: null
 }
 
-/** A hop, and what `ProvenProviders.hop` finds it by. */
+/** A hop, and the arguments with which `ProvenProviders.hop` finds it. */
 export interface KnownHop {
   readonly provider: string
   readonly evidenceSha256: string | null

@@ -3,10 +3,11 @@ import { runInNewContext } from 'node:vm'
 
 /**
  * Collects all garbage of the calling thread and returns its memory to the system, which V8 does not do by itself while
- * nothing is allocated. It stops the thread for some tens of milliseconds.
+ * nothing is allocated. Blocks the thread for some tens of milliseconds.
  */
 export function returnUnusedMemory(): void {
-  // The collector is only visible to contexts that begin while this flag is set (nodejs.org/api/v8.html, nodejs.org/api/globals.html).
+  // `gc` is only visible in contexts that are created while this flag is set (nodejs.org/api/v8.html,
+  // nodejs.org/api/globals.html).
   setFlagsFromString('--expose-gc')
   const collect: unknown = runInNewContext('globalThis.gc')
   setFlagsFromString('--no-expose-gc')

@@ -14,7 +14,7 @@ import { createProviderProofs } from './proofs/provider-evidence.ts'
 import type { SignerDeps } from './sign/receipt-signer.ts'
 import type { Machine } from './snp/machine.ts'
 
-/** The daemon's provider side: proofs of providers, and the egress to them. */
+/** The daemon's provider side: the proofs of providers, and the egress to them. */
 export interface Upstream {
   readonly proofs: ProviderProofs
   readonly egress: Egress

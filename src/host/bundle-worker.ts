@@ -21,13 +21,15 @@ const OPTIONS = {
 
 /**
  * Bundles the worker into one ES module: the same bytes for every host.
- * @param plugins change what is bundled, for measurements
+ * @param plugins for measurements: change the code that is bundled
+ * @throws StartError when the file cannot be written
  */
 export async function bundleWorker(outFile: string, plugins: Plugin[] = []): Promise<void> {
   try {
     await build({ ...OPTIONS, outfile: resolve(outFile), plugins })
   } catch (cause) {
-    // What is wrong in the sources is in the bundler's own message; that it cannot write is the operator's to mend.
+    // Errors in the sources are rethrown with the bundler's own message; a file that cannot be written is for the
+    // operator to fix.
     if (!(cause instanceof Error) || !cause.message.includes('Failed to write')) throw cause
     const reason = cause.message.includes('no space left') ? ': no space is left there' : ''
     throw new StartError(`the worker cannot be written to ${resolve(outFile)}${reason}`, { cause })

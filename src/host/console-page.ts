@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** Beside the compiled program, or in a checkout where `npm run build:console` writes it. */
+/** Beside the compiled program, or in a checkout, where `npm run build:console` writes it. */
 const PLACES = ['../console.html', '../../dist/console.html'].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 )

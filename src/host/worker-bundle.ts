@@ -7,14 +7,15 @@ import { fileURLToPath } from 'node:url'
 const COMPILED = fileURLToPath(new URL('../worker.js', import.meta.url))
 
 /**
- * Names a file with the worker as it was bundled earlier from the same sources, because bundling takes most of a second
- * of CPU. For tests, which start many local stacks from one checkout; neither production mode nor a compiled tree reads it.
+ * The variable that names a file with the worker, bundled earlier from the same sources, because bundling takes most of
+ * a second of CPU. For tests, which start many local stacks from one checkout; neither production mode nor a compiled
+ * tree reads it.
  */
 export const BUNDLE_FILE_VARIABLE = 'WORKER_BUNDLE_FILE'
 
 /**
- * Writes the worker, one ES module, to a file: the one compiled with this program, or in a checkout one built from
- * the sources. The same sources give the same bytes.
+ * Writes the worker, one ES module, to a file: the one that was compiled with this program, or, in a checkout, one that
+ * is built from the sources. The same sources give the same bytes.
  */
 export async function writeWorkerBundle(outFile: string): Promise<void> {
   if (existsSync(COMPILED)) {
@@ -26,7 +27,10 @@ export async function writeWorkerBundle(outFile: string): Promise<void> {
   await bundleWorker(outFile)
 }
 
-/** The same for a local stack, which in a checkout takes the file that the environment names, if it names one. */
+/**
+ * Like `writeWorkerBundle`, for a local stack: in a checkout, uses the file that the environment names, if it names
+ * one.
+ */
 export async function writeLocalWorkerBundle(outFile: string): Promise<void> {
   const earlier = existsSync(COMPILED) ? undefined : env[BUNDLE_FILE_VARIABLE]
   await (earlier === undefined ? writeWorkerBundle(outFile) : copyFile(earlier, outFile))

@@ -1,6 +1,6 @@
 /**
- * A provider's `base_url` as everything else is appended to it, and as worker and daemon name it to each other: without trailing
- * slashes, and with its host and path in the ASCII form of a URL, since a header carries no other.
+ * Normalises a provider's `base_url`, for appending paths and for the names that worker and daemon exchange: without
+ * trailing slashes, and with host and path in the ASCII form of a URL, because a header cannot carry any other.
  */
 export function bareBaseUrl(baseUrl: string): string {
   const { origin, pathname } = new URL(baseUrl)

@@ -3,8 +3,8 @@ import { MODES } from './config.ts'
 import type { UnsealDocument } from './unseal.ts'
 
 /**
- * The messages of supervisor and enclave daemon over the child process's IPC channel. Private
- * keys travel here and nowhere else: the channel is a socket pair between parent and child, never a file.
+ * The messages between supervisor and enclave daemon over the child process's IPC channel. Private keys travel here and
+ * nowhere else: the channel is a socket pair between parent and child, never a file.
  */
 
 export const PLATFORMS = ['simulated', 'configfs-tsm'] as const
@@ -26,8 +26,8 @@ export const simulatedChipSchema = z.strictObject({
 })
 
 /**
- * The throw-away release of a local stack. The daemon generates it once; the supervisor keeps it in memory and passes
- * it back after a restart, so that one run of the stack has one root, one bundle and one simulated chip.
+ * The temporary release of a local stack. The daemon generates it once; the supervisor keeps it in memory and passes it
+ * back after a restart, so that one run of the stack has one root, one bundle and one simulated chip.
  */
 const localReleaseSchema = z.strictObject({
   rootPublicJwk: z.record(z.string(), z.json()),
@@ -38,14 +38,14 @@ const localReleaseSchema = z.strictObject({
 
 const portSchema = z.int().min(0).max(65_535)
 
-/** The serving end of a link: it accepts one client certificate, and its client accepts its certificate only. */
+/** The server end of a link: it accepts only one client certificate, and its client accepts only its certificate. */
 export const linkServerSchema = z.strictObject({
   /** 0 = any free port. */
   port: portSchema,
   host: z.literal('127.0.0.1'),
   serverCertPem: pemSchema,
   serverKeyPem: pemSchema,
-  /** The only client certificate the link accepts. */
+  /** The only client certificate that the link accepts. */
   workerCertPem: pemSchema,
 })
 
@@ -54,9 +54,9 @@ export const daemonBootSchema = z.strictObject({
   mode: z.enum(MODES),
   configPath: z.string().min(1),
   /**
-   * The configuration to use; files that it names are relative to `configPath`. Null: the daemon reads it from there,
-   * and again when it changes. In production the supervisor supplies it, so that a changed file has no effect before a
-   * reload is requested, not even when the daemon is restarted.
+   * The configuration to use; files that it names are relative to `configPath`. Null: the daemon reads it from that
+   * path, and again when the file changes. In production the supervisor supplies it, so that a changed file has no
+   * effect before a reload is requested, not even when the daemon is restarted.
    */
   configText: z.string().nullable(),
   stateDir: z.string().min(1),
@@ -64,11 +64,11 @@ export const daemonBootSchema = z.strictObject({
   adminToken: z.string().min(1).nullable(),
   link: linkServerSchema,
   /**
-   * Ports of further threads that carry calls and sign receipts, each of which serves the whole link as well, with the same
-   * certificates; 0 = any free port. Without them the main thread does it.
+   * Ports of carriers: further threads that carry calls and sign receipts. Each serves the complete link with the same
+   * certificates; 0 = any free port. Without carriers the main thread does their work.
    */
   carrierPorts: z.array(portSchema).max(64).optional(),
-  /** How many streams whose chunks one thread writes may be open, or wait for their worker to settle them. */
+  /** How many streams whose chunks one thread writes may be open, or wait for their worker to fetch the record. */
   maxStreams: z.int().min(1),
   platform: z.enum(PLATFORMS),
   /**
@@ -92,9 +92,9 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
     type: z.literal('reload'),
     /** Repeated in the answer to this reload. */
     id: z.int().optional(),
-    /** As in `boot`; without it, the last supplied text is checked again, or the file is read again. */
+    /** As in `boot`; if absent, the last supplied text is checked again, or the file is read again. */
     configText: z.string().optional(),
-    /** As in `boot`, in place of all earlier ones, once the configuration is in force; without it, those are kept. */
+    /** As in `boot`; they replace all earlier ones once the configuration is in effect. If absent, those are kept. */
     secrets: z.record(z.string(), z.string()).optional(),
     adminToken: z.string().min(1).optional(),
   }),
@@ -102,9 +102,9 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('unseal_answered'), problem: z.string().nullable() }),
   /** Requests a key that is not in use yet, so that a certificate for it can be ordered. */
   z.strictObject({ type: z.literal('prepare_tls'), domains: z.array(z.string()) }),
-  /** Ends the carrier that listens on this port and no longer answers; the daemon starts it again. */
+  /** Terminates the carrier that listens on this port and no longer answers; the daemon starts it again. */
   z.strictObject({ type: z.literal('end_carrier'), port: portSchema }),
-  /** So many clients were disconnected because they did not read; the daemon counts them in the metrics. */
+  /** Reports how many clients were disconnected because they did not read; the daemon counts them in the metrics. */
   z.strictObject({ type: z.literal('clients_unread'), count: z.int().min(1) }),
   /** Switches to this key, or to a new one. */
   z.strictObject({ type: z.literal('renew_tls'), tls: tlsMaterialSchema.optional() }),
@@ -128,7 +128,7 @@ export interface DaemonReady {
   readonly release: LocalRelease | null
 }
 
-/** How a reload ended; with the `id` that the supervisor gave it, if it did. */
+/** The result of a reload, with the `id` from the supervisor's message, if it had one. */
 export type ReloadAnswer = { readonly id?: number | undefined } & (
   | /** The configuration with this text is now in effect. */
     { readonly type: 'reloaded'; readonly generation: number; readonly configText: string }

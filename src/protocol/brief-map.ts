@@ -1,11 +1,12 @@
 /**
- * A map that lives long, of entries that live briefly: it lets go of a value as soon as that is taken out. A `Map` does not. V8
- * gives it a new table each time some tens of entries have come and gone, and of a map that is old the former tables remain, with
- * all that was in them then, until the next full collection. With some tens of open calls that was every second call with its
- * body, although nothing could reach it any more (docs/performance-findings.md, "Maps of open calls").
+ * A long-lived map with short-lived entries, which releases a value as soon as its entry is taken out. A `Map` does
+ * not: V8 gives it a new table each time some tens of entries have been added and removed, and the former tables of an
+ * old map stay in memory, with everything that was in them, until the next full collection. With some tens of open
+ * calls, every second call was kept with its body, although nothing could reach it any more
+ * (docs/performance-findings.md, "Maps of open calls").
  */
 export class BriefMap<Key, Value extends object> {
-  /** What former tables refer to, too; empty once its value was taken out. */
+  /** The former tables refer to these cells, too, so a cell is emptied when its value is taken out. */
   readonly #cells = new Map<Key, { value: Value | undefined }>()
 
   get size(): number {

@@ -3,7 +3,7 @@
  * signature could evade a comparison.
  */
 
-/** Bytes in memory of their own, which WebCrypto accepts without a cast. */
+/** Bytes with an ArrayBuffer of their own, which WebCrypto accepts without a cast. */
 export type Bytes = Uint8Array<ArrayBuffer>
 
 const encoder = new TextEncoder()
@@ -16,19 +16,19 @@ export function utf8(text: string): Bytes {
 }
 
 /**
- * Text of UTF-8 bytes.
+ * Decodes UTF-8 bytes.
  * @throws TypeError when the bytes are not UTF-8
  */
 export function fromUtf8(bytes: Uint8Array): string {
   return strictDecoder.decode(bytes)
 }
 
-/** A copy in memory of its own. */
+/** Copies bytes into an ArrayBuffer of their own. */
 export function copyBytes(bytes: Uint8Array): Bytes {
   return new Uint8Array(bytes)
 }
 
-/** One array of all parts in order. */
+/** Joins the parts in order. */
 export function concatBytes(...parts: readonly Uint8Array[]): Bytes {
   const joined = new Uint8Array(parts.reduce((total, part) => total + part.length, 0))
   let offset = 0
@@ -39,7 +39,7 @@ export function concatBytes(...parts: readonly Uint8Array[]): Bytes {
   return joined
 }
 
-/** Compares in time that depends on the lengths alone. */
+/** Compares in time that depends only on the lengths. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   if (left.length !== right.length) return false
   let difference = 0
@@ -49,7 +49,10 @@ export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
-/** Lowercase hex, by the platform where it can: text that is put together takes ten times the memory. */
+/**
+ * Encodes as lowercase hex, with the platform's own method where there is one: a concatenated string takes ten times
+ * the memory.
+ */
 export function toHex(bytes: Uint8Array & { readonly toHex?: () => string }): string {
   if (bytes.toHex !== undefined) return bytes.toHex()
   let text = ''

@@ -27,7 +27,7 @@ export function canonicalJson(value: JsonValue): string {
   return JSON.stringify(value)
 }
 
-/** Whether both are JSON, and the same, in whatever order their members are. */
+/** Whether both are JSON values and equal, in whatever order their members are. */
 export function isSameJson(left: unknown, right: unknown): boolean {
   const [one, other] = [left, right].map((value) => z.json().safeParse(value))
   if (!one?.success || !other?.success) return false

@@ -80,7 +80,7 @@ function baseUrlsAreBare({ providers }: RouterConfig): ConfigProblem[] {
   })
 }
 
-/** A name pasted by mistake would send the router's own secret to the provider. */
+/** A variable named by mistake would send the router's own secret to the provider. */
 function keysAreTheProviders({ providers }: RouterConfig): ConfigProblem[] {
   return Object.entries(providers).flatMap(([name, { api_key_env: variable }]) => {
     if (variable === undefined || !isOwnSecret(variable)) return []
@@ -191,11 +191,11 @@ function originsAreOrigins({ service }: RouterConfig): ConfigProblem[] {
   )
 }
 
-/** As DNS has them, other scripts in their encoded form; the last label of a name is never a number. */
+/** A DNS name, with other scripts in their encoded form; the last label of a name is never a number. */
 const DOMAIN =
   /^(\*\.)?(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?!\d+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i
 
-/** Anything else ends up in certificates that no client accepts, or that no authority issues. */
+/** Any other text would lead to certificates that no client accepts, or that no authority issues. */
 function domainsAreNames({ service: { tls } }: RouterConfig): ConfigProblem[] {
   return (tls?.domains ?? []).flatMap((domain, index) => {
     const path = formatPath(['service', 'tls', 'domains', index])
@@ -206,7 +206,7 @@ function domainsAreNames({ service: { tls } }: RouterConfig): ConfigProblem[] {
   })
 }
 
-/** Members that the router sets itself, or a salt that separates customers, must not be set by callers. */
+/** Callers must not set members that the router sets itself, nor the salt that separates customers. */
 function forwardedMembersAreFree({ routes }: RouterConfig): ConfigProblem[] {
   return routes.flatMap(({ forward, cache_salt_field: salt }, index) =>
     forward.flatMap((member, place) => {

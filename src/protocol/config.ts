@@ -16,7 +16,7 @@ const milliseconds = z.int().min(1).max(86_400_000)
 const price = z.number().min(0).max(1_000_000)
 const jsonObject = z.record(z.string(), z.json())
 
-/** What a program runs as: `npm run serve` in production mode, local stacks in local mode. */
+/** The modes of the program: `npm run serve` runs in production mode, local stacks in local mode. */
 export const MODES = ['production', 'local'] as const
 
 export const ROUTE_TYPES = ['chat', 'transcription', 'embedding'] as const
@@ -104,13 +104,18 @@ export const serviceSchema = z.strictObject({
   /** Providers whose evidence pins no operating system, but that production mode accepts. */
   allow_unpinned_os: z.array(name).default([]),
   allow_simulated: z.boolean().default(false),
-  /** Processes of the worker on one host, where the command line names no number; changed by a restart. */
+  /** Worker processes on one host, where the command line gives no number; a change takes effect at a restart. */
   workers: z.int().min(1).max(64).default(1),
-  /** Threads of the daemon that carry the workers' calls and sign; by default one for each of several workers. */
+  /**
+   * Threads of the daemon that carry the workers' calls and sign receipts; by default one for each of several workers.
+   */
   carriers: z.int().min(1).max(64).optional(),
   /** The embedded ledger lives on the encrypted data disk of the guest. */
   data_disk: z.boolean().default(false),
-  /** Certificates (PEM) of the authorities that alone vouch for the PostgreSQL server, which must then speak TLS. */
+  /**
+   * Certificates (PEM) of the only authorities trusted for the PostgreSQL server's certificate; the server must then
+   * use TLS.
+   */
   database_ca: z
     .string()
     .regex(CERTIFICATES, 'give certificates in PEM form, and nothing else')

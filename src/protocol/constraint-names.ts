@@ -1,19 +1,25 @@
 /**
- * Names that a caller may have written for `attestation` or `X-Service-Require`. Other unknown members of a request are
- * left out or forwarded; a requirement on the provider that is not understood must be an error instead.
+ * Detects names that a caller may have meant as `attestation` or `X-Service-Require`. Other unknown members of a
+ * request are dropped or forwarded, but a misspelt requirement on the provider must be an error.
  */
 
 const MEMBER = 'attestation'
 
 const HEADER = 'x-service-require'
 const HEADER_PREFIX = 'x-service-'
-/** Two wrong letters leave one of these in it, unless each of its words has one. Every request's headers are looked at. */
+/**
+ * Quick test before the full comparison, because every header of every request is checked: a name with two wrong
+ * letters still contains one of these, unless each of its words has a wrong letter.
+ */
 const HEADER_PARTS = /serv|req/
 
-/** No interface that clients of this service are written for has a member with this in its name. */
+/** No API that clients of this service are written for has a member whose name contains this. */
 const STEM = 'attest'
 
-/** What belongs into `attestation`, what the header and the receipt call it, and what it is about. */
+/**
+ * Names that belong inside `attestation`, other names of the constraints (in the header and in the receipt), and words
+ * for what they are about.
+ */
 const MISPLACED: ReadonlySet<string> = new Set([
   'min',
   'providers',
@@ -24,10 +30,10 @@ const MISPLACED: ReadonlySet<string> = new Set([
   'confidential',
 ])
 
-/** Of a name of megabytes only so much is looked at. */
+/** Only this much of a long name is compared. */
 const MAX_CHARACTERS = 128
 
-/** Letters that may be missing, too many or wrong. */
+/** How many letters may be missing, extra or wrong. */
 const MAX_EDITS = 2
 
 /** Whether a member of a body, or a field of a form, seems to be meant as `attestation`. */
@@ -57,7 +63,7 @@ function isNear(text: string, meant: string): boolean {
   return Math.abs(text.length - meant.length) <= MAX_EDITS && isWithin(MAX_EDITS, text, meant)
 }
 
-/** Whether so many letters added, removed or replaced make one text of the other. */
+/** Whether at most `edits` insertions, deletions or replacements of letters turn one text into the other. */
 function isWithin(edits: number, left: string, right: string): boolean {
   let same = 0
   while (same < left.length && left[same] === right[same]) same += 1

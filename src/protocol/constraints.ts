@@ -2,8 +2,8 @@ import * as z from 'zod'
 import { isName } from './selector.ts'
 
 /**
- * The caller's requirements on the provider that receives the request ("Attestation constraints" in docs/api.md): the
- * body member `attestation`, the header `X-Service-Require`, the header of the link and the receipt claim
+ * The caller's requirements on the provider that receives the request ("Attestation constraints" in docs/api.md). They
+ * appear in the body member `attestation`, the header `X-Service-Require`, the header of the link and the receipt claim
  * `constraints`.
  */
 
@@ -15,7 +15,7 @@ export const STRENGTHS = ['none', 'simulated', 'hardware-os-unpinned', 'hardware
 
 export type Strength = (typeof STRENGTHS)[number]
 
-/** Entries of one list. */
+/** Maximum number of entries in one list. */
 const MAX_ENTRIES = 32
 
 const FORMS = {
@@ -94,7 +94,7 @@ export function withMinimum(
   return stronger ? given : { ...given, min }
 }
 
-/** Whether everything that meets `held` also meets `asked`. */
+/** Whether every provider that meets `held` also meets `asked`. */
 export function isAtLeastAsStrict(held: Constraints, asked: Constraints): boolean {
   return (
     strengthRank(held.min ?? 'none') >= strengthRank(asked.min ?? 'none') &&

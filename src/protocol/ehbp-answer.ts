@@ -1,6 +1,6 @@
 import { concatBytes, copyBytes, utf8, type Bytes } from './bytes.ts'
 
-/** Highest number of frames of one answer: the counter has 32 bits, enough for some 2 PiB of events. */
+/** Maximum number of frames in one answer: the counter has 32 bits, enough for about 2 PiB of events. */
 const MAX_FRAMES = 0x1_0000_0000
 
 const KEY_BITS = 256
@@ -32,14 +32,14 @@ export class AnswerCipher {
     return new AnswerCipher(aesKey, nonce)
   }
 
-  /** The ciphertext of the next frame. */
+  /** Encrypts the next frame. */
   async seal(plaintext: Bytes): Promise<Bytes> {
     return new Uint8Array(await crypto.subtle.encrypt(this.#nextNonce(), this.#key, plaintext))
   }
 
   /**
-   * The plaintext of the next frame.
-   * @throws DOMException `OperationError` when the frame is not the one that was sealed at this place
+   * Decrypts the next frame.
+   * @throws DOMException `OperationError` when the frame is not the one that was sealed at this position
    */
   async open(ciphertext: Uint8Array): Promise<Bytes> {
     const sealed = copyBytes(ciphertext)
@@ -56,7 +56,10 @@ export class AnswerCipher {
   }
 }
 
-/** Key (32 bytes) and first nonce (12 bytes) of an answer: HKDF-SHA256 (RFC 5869) with `enc || nonce` as its salt. */
+/**
+ * Derives the key (32 bytes) and the first nonce (12 bytes) of an answer: HKDF-SHA256 (RFC 5869) with `enc || nonce` as
+ * its salt.
+ */
 export async function deriveAnswerKeys(
   secret: Bytes,
   enc: Bytes,

@@ -9,11 +9,14 @@ export const ENCAPSULATED_KEY_HEADER = 'ehbp-encapsulated-key'
 /** Response header: the nonce of the answer's keys, 32 bytes in lowercase hex. Present exactly where it is encrypted. */
 export const RESPONSE_NONCE_HEADER = 'ehbp-response-nonce'
 
-/** Where the HPKE key configuration is served, and its media type (RFC 9458 section 3). */
+/** The path at which the HPKE key configuration is served, and its media type (RFC 9458 section 3). */
 export const KEY_CONFIG_PATH = '/.well-known/hpke-keys'
 export const KEY_CONFIG_TYPE = 'application/ohttp-keys'
 
-/** `type` of the problem (RFC 9457) for a key that is no longer in use; the answer is 422 and not encrypted. */
+/**
+ * `type` of the problem (RFC 9457) for a key that is no longer in use; such an answer has status 422 and is not
+ * encrypted.
+ */
 export const KEY_CONFIG_PROBLEM = 'urn:ietf:params:ehbp:error:key-config'
 export const PROBLEM_TYPE = 'application/problem+json'
 

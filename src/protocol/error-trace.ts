@@ -1,8 +1,8 @@
 /** Where an unexpected error was thrown, without its message, which may quote prompts, keys and addresses. */
 export interface ErrorTrace {
-  /** The name of its class. */
+  /** The name of the error's class. */
   readonly error: string
-  /** Its code, or that of its cause, such as `ECONNREFUSED`. */
+  /** The error's code, or that of its cause, such as `ECONNREFUSED`. */
   readonly error_code?: string
   /** `function (file:line:column)`, the innermost first. */
   readonly frames: readonly string[]
@@ -11,7 +11,7 @@ export interface ErrorTrace {
 const MAX_FRAMES = 8
 const MAX_CAUSES = 4
 
-/** The form of the codes of Node, SQLite and OpenSSL; anything else might be text. */
+/** The form of error codes of Node, SQLite and OpenSSL; anything else might be free text. */
 const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
 const NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 const FRAME = /^ {4}at (.{1,300})$/
@@ -37,7 +37,10 @@ function codeOf(thrown: Error): string | undefined {
   return undefined
 }
 
-/** The stack begins with the message, which may itself look like frames: without its exact end there are none. */
+/**
+ * Reads the stack's frames. The stack begins with the message, which may itself look like frames; if the message's
+ * exact end is unknown, no frames are returned.
+ */
 function framesOf({ message, stack = '' }: Error): string[] {
   const at = stack.indexOf(message)
   const head = stack.slice(0, at)

@@ -10,7 +10,7 @@ export interface ExchangeDigests {
   readonly clientResponse: string
 }
 
-/** What a receipt says of one exchange. */
+/** The facts of one exchange that its receipt states. */
 export interface ClaimedExchange {
   readonly receiptId: string
   /** Ms. */
@@ -20,7 +20,7 @@ export interface ClaimedExchange {
   /** The concrete route that served. */
   readonly routedModel: string
   readonly failover: boolean
-  /** What the provider had to meet. */
+  /** The constraints that the provider had to meet. */
   readonly constraints: Constraints | undefined
   /** 0 where tokens are not billed. */
   readonly promptTokens: number

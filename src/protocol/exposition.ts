@@ -13,7 +13,7 @@ const HELP = /^# HELP (\S+) (.*)$/
 const TYPE = /^# TYPE (\S+) (\S+)$/
 const SAMPLE = /^(.*) (\S+)$/
 
-/** Reads what `Metrics.render` wrote. Other lines are ignored. */
+/** Reads the output of `Metrics.render`. Other lines are ignored. */
 export function readFamilies(text: string): MetricFamily[] {
   const families: MetricFamily[] = []
   let help = ''
@@ -31,7 +31,10 @@ export function readFamilies(text: string): MetricFamily[] {
   return families
 }
 
-/** The sums of the same families of several workers, sample by sample, as text. */
+/**
+ * Adds the same families of several workers, sample by sample.
+ * @returns the sums as text
+ */
 export function addExpositions(texts: readonly string[]): string {
   const sums = new Map<string, MetricFamily>()
   for (const family of texts.flatMap(readFamilies)) {

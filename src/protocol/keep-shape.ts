@@ -1,9 +1,9 @@
 const kept: object[] = []
 
 /**
- * Keeps an object that stands for all of its class, and that has nothing of anybody. V8 discards what it compiled for the
- * objects of a class when a full collection finds none of them alive, and then compiles it anew. Of objects that live for a
- * moment it finds none each time.
+ * Keeps one object of a class alive, which must hold no data of any customer. V8 discards the code that it compiled for
+ * a class when a full collection finds none of its objects alive, and then compiles it again. Without this, that
+ * happens at each collection for classes whose objects live only for a moment.
  */
 export function keepShape(sample: object): void {
   kept.push(sample)

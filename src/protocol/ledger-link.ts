@@ -3,23 +3,23 @@ import { linkServerSchema } from './boot.ts'
 import { MESSAGES_PATH, WAITING_PATH } from './link-messages.ts'
 
 /**
- * The link between workers and the ledger process of their host: JSON over HTTP/1.1 inside TLS 1.3, pinned on both ends.
- * Calls may come as messages over one WebSocket inside it (link-messages.ts), and are answered as over HTTP.
- * The bodies are packed batches, or packed operations, and their outcomes (src/worker/storage: `packed-batches.ts`,
- * `packed-calls.ts`); a call that is not understood is answered 400.
+ * The link between workers and the ledger process of their host: JSON over HTTP/1.1 inside TLS 1.3, pinned on both
+ * ends. Calls may also come as messages over one WebSocket inside it (link-messages.ts), and are answered like over
+ * HTTP. The bodies are packed batches, or packed operations, and their results (src/worker/storage:
+ * `packed-batches.ts`, `packed-calls.ts`); a call that cannot be parsed is answered with 400.
  */
 export const LEDGER_PATHS = {
-  /** POST packed batches: the outcome of each, once all of them are on the disk. */
+  /** POST packed batches: the result of each, once all of them are on the disk. */
   write: '/v1/write',
-  /** POST packed operations: the outcome of each; what was settled is on the disk. */
+  /** POST packed operations: the result of each; settlements are on the disk by then. */
   operate: '/v1/operate',
   /** POST packed batches that only read; they see everything that was answered before. */
   read: '/v1/read',
-  /** POST packed batches that only read what no operation changes. */
+  /** POST packed batches that only read rows that no operation changes. */
   lookUp: '/v1/look-up',
   /** GET with an upgrade to WebSocket: calls as messages. */
   messages: MESSAGES_PATH,
-  /** GET `/v1/waiting/<id>`: the answer to a message that is larger than a message may be, once. */
+  /** GET `/v1/waiting/<id>`: the answer to a message, where it is too large for a message; once. */
   waiting: WAITING_PATH,
   /** GET: 200 once the writer has answered. */
   health: '/v1/health',
@@ -28,11 +28,11 @@ export const LEDGER_PATHS = {
 /** The database's name in the directory of the ledger. */
 export const LEDGER_FILE = 'ledger.sqlite'
 
-/** What the supervisor sends the ledger process first, over its IPC channel. */
+/** The first message of the supervisor to the ledger process, over its IPC channel. */
 export const ledgerBootSchema = z.strictObject({
-  /** Where the database is. */
+  /** The directory of the database. */
   directory: z.string().min(1),
-  /** The ledgers of other engines, from there; where one exists, this one is not opened. */
+  /** The files of other engines' ledgers, relative to that directory; where one exists, this ledger is not opened. */
   others: z.array(z.string().min(1)),
   link: linkServerSchema,
 })

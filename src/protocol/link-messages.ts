@@ -2,41 +2,50 @@ import * as z from 'zod'
 import type { Bytes } from './bytes.ts'
 
 /**
- * Small calls of the daemon or of the ledger process as messages over one WebSocket, to which `MESSAGES_PATH` is upgraded. A frame is one or more
- * messages; each is a kind (one byte), an id (four, big endian), the lengths of head and body (four each), the head (JSON, UTF-8) and the body.
+ * Small calls to the daemon or to the ledger process, sent as messages over one WebSocket, to which `MESSAGES_PATH` is
+ * upgraded. A frame has one or more messages; each is a kind (one byte), an id (four bytes, big endian), the lengths of
+ * head and body (four each), the head (JSON, UTF-8) and the body.
  */
 export const MESSAGES_PATH = '/v1/messages'
 
 /**
- * Below it, by an id of the worker's choice: upgraded to a WebSocket of the same frames, over which the daemon sends the chunks of the
- * streams that the worker has ordered there (`ChunkOrder.to`). The ids of its messages are the streams' numbers.
+ * `/v1/chunks/<id>`, with an id that the worker chooses, is upgraded to a WebSocket with the same frames. Over it the
+ * daemon sends the chunks of the streams that the worker has ordered there (`ChunkOrder.to`). The ids of its messages
+ * are the streams' numbers.
  */
 export const CHUNKS_PATH = '/v1/chunks'
 
-/** GET below it: an answer that is no message, by its id. */
+/** GET `/v1/waiting/<id>`: an answer that is too large for a message, by its id. */
 export const WAITING_PATH = '/v1/waiting'
 
 export const MESSAGE_KINDS = {
   /** From the worker: a POST. Head: `CallHead`. */
   call: 1,
-  /** From the worker: nobody awaits the answer to that call any more. No head, no body. */
+  /** From the worker: cancels that call, because nobody awaits its answer any more. No head, no body. */
   leave: 2,
-  /** To the worker: the whole answer. Head: `AnswerHead`. */
+  /** To the worker: the complete answer. Head: `AnswerHead`. */
   answer: 3,
   /** To the worker: the answer broke off after this part of its body. Head: `AnswerHead`. */
   broken: 4,
-  /** To the worker: the answer is no small one, and waits below `WAITING_PATH`. Head: `WaitingHead`. */
+  /** To the worker: the answer is not small, and waits below `WAITING_PATH`. Head: `WaitingHead`. */
   waiting: 5,
-  /** To the worker, as the next one of a connection for chunks: the next bytes of that stream, cut anywhere. No head. */
+  /** To the worker, on a connection for chunks: the next bytes of that stream, cut anywhere. No head. */
   chunk: 6,
   /**
-   * To the worker: nothing more comes of that stream. The body is its `StreamRecord` in JSON; empty where that is too large for a message,
-   * or for the answer to a `cut`, and is to be asked for (`LINK_PATHS.streams`), or is unknown. No head.
+   * To the worker, on a connection for chunks: the end of that stream. The body is its `StreamRecord` in JSON. It is
+   * empty where the record is unknown, or is too large for a message or for the answer to a `cut`; the worker must then
+   * fetch it (`LINK_PATHS.streams`). No head.
    */
   end: 7,
-  /** From the worker: how many bytes of that stream's chunks its client has taken since it said so last (`printTaken`). No head. */
+  /**
+   * From the worker: how many bytes of that stream's chunks its client has taken since the last such message
+   * (`printTaken`). No head.
+   */
   taken: 8,
-  /** From the worker: no more chunks of that stream are wanted. The daemon answers with `end`, also where it has sent that. No head, no body. */
+  /**
+   * From the worker: no more chunks of that stream are wanted. The daemon answers with `end`, even where it has already
+   * sent that. No head, no body.
+   */
   cut: 9,
 } as const
 
@@ -44,38 +53,41 @@ export type MessageKind = (typeof MESSAGE_KINDS)[keyof typeof MESSAGE_KINDS]
 
 export interface LinkMessage {
   readonly kind: MessageKind
-  /** Of the call, chosen by the worker. */
+  /** The id of the call or stream, chosen by the worker. */
   readonly id: number
   /** JSON, or empty. */
   readonly head: string
   readonly body: Uint8Array
 }
 
-/** Bodies up to this travel as messages, those of calls and those of providers' answers. */
+/** Bodies up to this size are sent as messages, both those of calls and those of providers' answers. */
 export const SMALL_BODY_BYTES = 64 * 1024
 
-/** The largest message, and the largest frame: half of what workerd takes. */
+/** The largest message, and the largest frame: half of what workerd accepts. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
 
-/** The largest body of a message whose head has the common length. */
+/** The largest body of a message with a head of the usual length. */
 export const MAX_MESSAGE_BODY_BYTES = MAX_MESSAGE_BYTES - 16 * 1024
 
-/** Calls of one connection that are not answered. */
+/** Most unanswered calls of one connection. */
 export const MAX_OPEN_CALLS = 1_024
 
-/** Bytes of one stream's chunks that the client has not taken, at most: the worker holds them. */
+/** Most bytes of one stream's chunks that the client has not taken yet; the worker holds them. */
 export const CHUNK_WINDOW_BYTES = 64 * 1024
 
 /** The largest chunk; a larger one is sent as several. */
 export const MAX_CHUNK_BYTES = CHUNK_WINDOW_BYTES / 4
 
-/** The largest frame of chunks: a client that does not take one of them keeps the whole frame in memory. */
+/**
+ * The largest frame of chunks: as long as one client has not taken its part of a frame, the complete frame stays in
+ * memory.
+ */
 export const MAX_CHUNK_FRAME_BYTES = 64 * 1024
 
-/** The worker says what was taken at the latest when it is this much. */
+/** The worker reports taken bytes at the latest when they reach this. */
 export const TAKEN_STEP_BYTES = CHUNK_WINDOW_BYTES / 4
 
-/** A number of bytes that were taken, as a message's body: four bytes, big endian. */
+/** Encodes the number of bytes that were taken as a message's body: four bytes, big endian. */
 export function printTaken(bytes: number): Bytes {
   const body = new Uint8Array(4)
   new DataView(body.buffer).setUint32(0, bytes)
@@ -88,7 +100,10 @@ export function parseTaken(body: Uint8Array): number {
   return new DataView(body.buffer, body.byteOffset, 4).getUint32(0)
 }
 
-/** Whether a header of a message may have this value. Others are read differently by different programs, or refused. */
+/**
+ * Whether a header of a message may have this value: printable ASCII and tabs. Programs disagree on other values, or
+ * refuse them.
+ */
 export function isPlainValue(value: string): boolean {
   return PLAIN.test(value)
 }
@@ -98,13 +113,13 @@ const PLAIN = /^[\t -~]*$/
 const headersSchema = z.record(z.string(), z.string())
 
 export const callHeadSchema = z.object({
-  /** Of the link, with its query. */
+  /** Path and query of the link. */
   path: z.string().startsWith('/'),
   /** Names in lower case. */
   headers: headersSchema,
   /**
-   * On an egress call: asks the daemon to write the client's whole answer itself (`WholeOrder`, whole-order.ts). Over HTTP there is no such
-   * order.
+   * On an egress call: asks the daemon to write the client's complete answer itself (`WholeOrder`, whole-order.ts). Not
+   * available over HTTP.
    */
   whole: z.unknown().optional(),
 })
@@ -112,7 +127,10 @@ export const callHeadSchema = z.object({
 export const answerHeadSchema = z.object({
   status: z.int().min(200).max(599),
   headers: headersSchema,
-  /** The daemon has written the whole answer as ordered, and this is its `WholeRecord`. Otherwise the body is the provider's. */
+  /**
+   * Present where the daemon has written the complete answer as ordered: its `WholeRecord`. Otherwise the body is the
+   * provider's.
+   */
   whole: z.unknown().optional(),
 })
 
@@ -123,7 +141,7 @@ export type AnswerHead = z.output<typeof answerHeadSchema>
 
 const PREFIX_BYTES = 13
 
-/** A frame that is none: its sender cannot be understood any more. */
+/** The bytes are not a valid frame: nothing more from their sender can be understood. */
 export class MalformedFrame extends Error {
   constructor(what: string) {
     super(`malformed frame: ${what}`)
@@ -138,7 +156,7 @@ const NOTHING = new Uint8Array(0)
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** A message as it is sent, without its body. */
+/** A message with its encoded head, and its length in a frame. */
 interface Prepared {
   readonly message: LinkMessage
   readonly head: Uint8Array
@@ -146,8 +164,8 @@ interface Prepared {
 }
 
 /**
- * The frames of messages, in order.
- * @param largest bytes; only a single message may have more
+ * Encodes messages into frames, in order.
+ * @param largest maximum size of a frame, bytes; only a single larger message exceeds it
  */
 export function writeFrames(
   messages: readonly LinkMessage[],
@@ -192,7 +210,7 @@ function frameOf(parts: readonly Prepared[], length: number): Bytes {
 }
 
 /**
- * The messages of a frame; their bodies are parts of it.
+ * Decodes the messages of a frame; their bodies are views of it.
  * @throws MalformedFrame
  */
 export function readFrame(frame: Uint8Array): LinkMessage[] {

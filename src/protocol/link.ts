@@ -9,7 +9,7 @@ import { exchangeClaimsSchema } from './receipt.ts'
  * Every path below is served by the daemon; a failure is `{"error": {"code", "message"}}` with a 4xx or 5xx.
  */
 export const LINK_PATHS = {
-  /** GET: `LinkState`. Cheap; the worker asks before it starts work and caches the answer briefly. */
+  /** GET: `LinkState`. Cheap; the worker requests it before it starts work and caches the answer briefly. */
   state: '/v1/state',
   /** GET: `LinkConfig`, the configuration of the current generation with the secrets it names. */
   config: '/v1/config',
@@ -21,7 +21,7 @@ export const LINK_PATHS = {
   trust: '/v1/trust',
   /**
    * GET: `HpkeAnswer`, the key that bodies may be encrypted to. POST `DecapsulateRequest`: `DecapsulateAnswer`, or 409
-   * `replayed`, 429 `rate_limited` for an owner that has its share of the key's uses, 507 `used_up`.
+   * `replayed`, 429 `rate_limited` for an owner that has used its share of the key's uses, 507 `used_up`.
    */
   hpke: '/v1/hpke',
   /** POST, an unseal document as text: `UnsealAnswer`. GET: how often each refusal was given, under `refused`. */
@@ -32,7 +32,9 @@ export const LINK_PATHS = {
   providers: '/v1/providers',
   /** GET `/v1/evidence/<sha256>`: the raw evidence bytes a receipt refers to by digest. */
   evidence: '/v1/evidence',
-  /** Any method `/v1/egress/<provider>/<path below its base_url>`: a call of a provider, both ways streamed. */
+  /**
+   * Any method `/v1/egress/<provider>/<path below its base_url>`: a call to a provider, streamed in both directions.
+   */
   egress: '/v1/egress',
   /**
    * DELETE `/v1/streams/<stream>`: ends a stream whose chunks the daemon writes, if it is still open, and answers with
@@ -43,7 +45,9 @@ export const LINK_PATHS = {
   messages: MESSAGES_PATH,
   /** GET `/v1/chunks/<id>` with an upgrade to WebSocket: chunks of streams, which the daemon sends (link-messages.ts). */
   chunks: CHUNKS_PATH,
-  /** GET `/v1/waiting/<id>`: an answer to an egress call as a message that is no small one, streamed, once. */
+  /**
+   * GET `/v1/waiting/<id>`: the answer to an egress call that came as a message, where it is not small; streamed, once.
+   */
   waiting: WAITING_PATH,
 } as const
 
@@ -57,18 +61,18 @@ export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
 export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
 
 /**
- * On an egress call of a provider without attestation: its `base_url` as the worker knows it (`bareBaseUrl`). The
- * daemon calls a provider under no other condition without a proof.
+ * On an egress call to a provider without attestation: its `base_url` as the worker knows it (`bareBaseUrl`). Only with
+ * this header does the daemon call a provider without a proof.
  */
 export const EGRESS_UNATTESTED_HEADER = 'x-cmr-unattested'
 
 /**
- * On an egress call: asks the daemon to write the chunks of the client's stream itself (`ChunkOrder`). On its answer: it
- * does (`CHUNKS_WRITTEN`). Otherwise the body is the provider's.
+ * On an egress call: asks the daemon to write the chunks of the client's stream itself (`ChunkOrder`). On its answer:
+ * says that it does (`CHUNKS_WRITTEN`). Otherwise the body is the provider's.
  */
 export const EGRESS_CHUNKS_HEADER = 'x-cmr-chunks'
 
-/** Where the chunks are that the daemon writes: in the answer's body, or on the connection that the order names. */
+/** Where the daemon writes the chunks: into the answer's body, or to the connection that the order names. */
 export const CHUNKS_WRITTEN = { here: 'written', there: 'sent' } as const
 
 /** Set on an egress answer that is the daemon's own refusal rather than the provider's; contains its code. */
@@ -88,11 +92,11 @@ const publicJwkSchema = z.object({
 })
 
 export const linkStateSchema = z.object({
-  /** Of the thread of the daemon that answers; another one after each start. */
+  /** The id of the daemon's thread that answers; a new one after each start. */
   thread: z.uuid(),
   /** Increases by one with every configuration that the daemon accepts, from 1 at each start. */
   generation: z.int().min(1),
-  /** Of the receipt key, which is another one after each start. */
+  /** The id of the receipt key, which is new after each start. */
   kid: z.string(),
   jwk: publicJwkSchema,
   /** SHA-256 of the exact bytes of `envelope`; null while no envelope could be captured. */
@@ -130,11 +134,14 @@ export const signRequestSchema = z.object({
       }),
     )
     .min(1),
-  /** The head of an earlier answer that the worker still has. */
+  /** SHA-256 of the head of an earlier answer, which the worker still has. */
   known_head: hex32.optional(),
 })
 
-/** What all receipts of the same two hops begin with: nine tenths of each. It concerns no exchange. */
+/**
+ * The common beginning of all receipts with the same two hops: nine tenths of each. It says nothing about a single
+ * exchange.
+ */
 export const receiptHeadSchema = z.object({
   /** Of `text`, lowercase hex. */
   sha256: hex32,
@@ -143,7 +150,7 @@ export const receiptHeadSchema = z.object({
   evidence_refs: z.array(z.string()),
 })
 
-/** Receipts in two parts: the answer has each head once, and the text of `known_head` not at all. */
+/** Receipts in two parts. The answer has each head once, and `known_head` without its text. */
 export const signResponseSchema = z.object({
   kid: z.string(),
   heads: z.array(receiptHeadSchema.partial({ text: true })),
@@ -153,7 +160,7 @@ export const signResponseSchema = z.object({
       head: z.int().min(0),
       /** The rest of the compact JWS. */
       tail: z.string(),
-      /** Of the whole compact JWS, lowercase hex. */
+      /** SHA-256 of the complete compact JWS, lowercase hex. */
       sha256: hex32,
     }),
   ),
@@ -168,7 +175,7 @@ export const decapsulateRequestSchema = z.strictObject({
   /** The encapsulated key of one request, lowercase hex. */
   enc: hex32,
   /**
-   * Whose request it is, of those that share the key's uses; its encapsulated key is then never accepted again. Null where
+   * The owner of the request, for sharing the key's uses; the encapsulated key is then never accepted again. Null where
    * only an error is to be encrypted.
    */
   owner: z.string().min(1).max(64).nullable(),

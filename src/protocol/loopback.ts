@@ -7,7 +7,7 @@ export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || LOOPBACK_V4.test(host)
 }
 
-/** Whether nobody on the way reads what is sent to an address: it goes over TLS, or stays on this machine. */
+/** Whether data sent to an address cannot be read on the way: it uses TLS, or stays on this machine. */
 export function staysPrivate({ protocol, hostname }: Pick<URL, 'protocol' | 'hostname'>): boolean {
   return protocol === 'https:' || isLoopbackHost(hostname)
 }

@@ -1,7 +1,7 @@
 import { formatPath, type ConfigProblem } from './config-problem.ts'
 import type { RouteConfig, RouterConfig } from './config.ts'
 
-/** Problems with the prices of routes, and with what converts them. */
+/** Problems with the prices of routes, and with the rate that converts them. */
 export function priceProblems(config: RouterConfig): ConfigProblem[] {
   return [...pricesAreWhole(config), ...usdHasARate(config)]
 }

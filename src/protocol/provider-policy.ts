@@ -28,7 +28,7 @@ const tdxPolicySchema = z
       .default('80000000d0000000'),
     /** Bits that may be set: the most that the TDX module allows. */
     allowed_xfam: hex(8).default('000000000006dbe7'),
-    /** SHA-384 of TDX modules; any that Intel rates well enough unless given. */
+    /** SHA-384 of accepted TDX modules; if absent, any module that Intel rates well enough. */
     allowed_mr_seam: z.array(hex(48)).min(1).optional(),
     /** Collateral older than this TCB recovery of Intel is refused even before it expires. */
     min_tcb_evaluation_data_number: z.int().min(0).default(17),
@@ -73,7 +73,7 @@ const envelopePolicySchema = z.strictObject({
 
 /** Requirements on machines with SEV-SNP. */
 const snpMachineMembers = {
-  /** Minimum firmware by product, in place of the levels that AMD and Tinfoil published. */
+  /** Minimum firmware by product, instead of the levels that AMD and Tinfoil published. */
   tcb_floor: tcbFloorSchema.optional(),
   snp_policy: z.strictObject(guestPolicyMembers).prefault({}),
 }
@@ -82,9 +82,9 @@ const tinfoilPolicySchema = z
   .strictObject({
     adapter: z.literal('tinfoil'),
     allowed_measurements: z.array(measurement).min(1).optional(),
-    /** In place of measurements: those of every release that this workflow built and logged. */
+    /** Instead of measurements: accepts those of every release that this workflow built and logged. */
     provenance: provenanceSchema.optional(),
-    /** `required` refuses documents of version 2, which bind none. */
+    /** `required` refuses documents of version 2, which bind no nonce. */
     nonce: z.enum(['required', 'optional']).default('optional'),
     /** Values of HOST_DATA or MRCONFIGID to accept; any value but zero must be listed. */
     allowed_host_data: z.array(hex(32)).min(1).optional(),
@@ -100,15 +100,15 @@ const tinfoilPolicySchema = z
     'exactly one of allowed_measurements and provenance must be given',
   )
 
-/** Of a dstack guest: which workloads, on which firmware and OS. */
+/** Requirements on a dstack guest: which workloads, on which firmware and OS. */
 const dstackGuestMembers = {
   allowed_compose_hashes: z.array(hex(32)).min(1),
   /**
-   * Firmware and OS of the guest, by what the hardware measured. Without this and the next member the compose hash was
-   * reported by an unchecked operating system.
+   * Firmware and OS of the guest, by the hardware's measurements. Without this or the next member, an unchecked
+   * operating system reported the compose hash.
    */
   allowed_measurements: z.array(measurement).min(1).optional(),
-  /** In place of measurements: releases of the OS, by the hash of their list of files (docs/providers.md). */
+  /** Instead of measurements: releases of the OS, by the hash of their list of files (docs/providers.md). */
   allowed_os_image_hashes: z.array(hex(32)).min(1).optional(),
 }
 
@@ -118,7 +118,7 @@ const pinsOsOnce = {
   message: 'at most one of allowed_measurements and allowed_os_image_hashes can be given',
 }
 
-/** What of a policy says which operating systems are accepted. */
+/** The members of a policy that say which operating systems are accepted. */
 export interface OsPins {
   readonly allowed_measurements?: readonly string[] | undefined
   readonly allowed_os_image_hashes?: readonly string[] | undefined
@@ -129,7 +129,7 @@ const dstackWorkloadMembers = {
   ...dstackGuestMembers,
   /** `required` refuses guests that were created without MRCONFIGID, which is the default of the provider's tools. */
   mr_config_id: z.enum(['required', 'optional']).default('optional'),
-  /** MRCONFIGID to require in place of one that names the compose hash. */
+  /** MRCONFIGID values to require instead of one that names the compose hash. */
   allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
   /** TDX: platform states to accept, as Intel spells them. */
   tcb_statuses: tcbStatuses,

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** How far the daemon has proven one provider, as the link and the admin interface say it. */
+/** The status of the daemon's proof of one provider, as shown by the link and the admin interface. */
 export const providerProofSchema = z.object({
   provider: z.string(),
   adapter: z.string(),
@@ -11,7 +11,7 @@ export const providerProofSchema = z.object({
   /** The strength of the current evidence, and its SHA-256 in lowercase hex. */
   attestation_strength: z.string().nullable(),
   evidence_sha256: z.string().nullable(),
-  /** Those of the evidence in force; where evidence was refused, those that failed. */
+  /** The checks of the evidence in effect; where evidence was refused, the failed ones. */
   checks: z.array(z.object({ name: z.string(), ok: z.boolean() })),
 })
 

@@ -1,6 +1,6 @@
 import { concatBytes, type Bytes } from './bytes.ts'
 
-/** What is read of a body, so that those of any runtime fit. */
+/** The part of a body that is used here; bodies of any runtime have it. */
 interface ReadableBody {
   getReader(): {
     read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
@@ -9,7 +9,7 @@ interface ReadableBody {
 }
 
 /**
- * A whole body of at most so many bytes: whoever answers in another's place could send one without an end.
+ * Reads a complete body of at most `maxBytes`: an impostor could send one without an end.
  * @returns undefined when it is larger; the rest is not read
  */
 export async function readBounded(
@@ -19,7 +19,7 @@ export async function readBounded(
   const parts: Uint8Array[] = []
   let size = 0
   const reader = body?.getReader()
-  // Not every browser supports iterating over a stream, and each read follows the one before.
+  // A loop, because not every browser can iterate over a stream; reads must be sequential.
   for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
     const { value = new Uint8Array() } = next
     size += value.length

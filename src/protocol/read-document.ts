@@ -2,8 +2,8 @@ import type { z } from 'zod'
 import { MalformedEvidence } from './malformed-evidence.ts'
 
 /**
- * The value in the form of the schema.
- * @throws MalformedEvidence when it does not have that form; the message names the first wrong member
+ * Parses a value with a schema.
+ * @throws MalformedEvidence when it does not match; the message names the first wrong member
  */
 export function readDocument<Schema extends z.ZodType>(
   schema: Schema,

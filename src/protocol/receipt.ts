@@ -46,7 +46,7 @@ export const RECEIPT_ENDPOINTS = [
 
 export type ReceiptEndpoint = (typeof RECEIPT_ENDPOINTS)[number]
 
-/** The endpoint with receipts that a path ends with; the router also answers under it with slashes behind. */
+/** The receipt endpoint that a path ends with, ignoring trailing slashes, as the router does. */
 export function receiptEndpointOf(path: string): ReceiptEndpoint | undefined {
   const plain = path.replace(/\/+$/, '')
   return RECEIPT_ENDPOINTS.find((endpoint) => plain.endsWith(endpoint))
@@ -56,7 +56,7 @@ export function receiptEndpointOf(path: string): ReceiptEndpoint | undefined {
 export const exchangeClaimsSchema = z.object({
   jti: z.uuid(),
   iat: unixSeconds,
-  /** The endpoint: the client's digests are over the bytes of its format. */
+  /** The endpoint that was called; the client's digests are over the bytes of its format. */
   endpoint: z.enum(RECEIPT_ENDPOINTS),
   requested_route: z.string(),
   routed_model: z.string(),
@@ -85,7 +85,7 @@ export const receiptClaimsSchema = z.looseObject({
    */
   endpoint: z.string().optional(),
   /**
-   * SHA-256 of the router's configuration that the exchange began under, as the router's evidence binds it. Absent in
+   * SHA-256 of the router's configuration under which the exchange began, as the router's evidence binds it. Absent in
    * receipts of earlier versions.
    */
   configuration_sha256: hex32.optional(),

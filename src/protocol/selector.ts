@@ -27,12 +27,12 @@ export function isSelector(text: string): boolean {
   return names.length <= MAX_NAMES && names.every(isName)
 }
 
-/** Joins names into a selector, leaving out what is undefined: region, provider, model key. */
+/** Joins the defined names into a selector, in the order region, provider, model key. */
 export function selectorOf(...names: readonly (string | undefined)[]): string {
   return names.filter((name) => name !== undefined).join('/')
 }
 
-/** The selector with all parts, accepted for every route whatever its canonical id. */
+/** The selector with all parts, which is accepted for every route, whatever its canonical id is. */
 export function fullSelector(route: RouteTriple): string {
   return selectorOf(route.region, route.provider, route.modelKey)
 }

@@ -20,12 +20,12 @@ export type PlatformInfoBit = (typeof PLATFORM_INFO_BITS)[number]
  */
 export const guestPolicyMembers = {
   allow_smt: z.boolean().default(true),
-  /** Memory behind CXL may be used for the guest. */
+  /** Whether memory behind CXL may be used for the guest. */
   allow_cxl: z.boolean().default(false),
   require_single_socket: z.boolean().default(false),
-  /** Memory is encrypted with AES-256 in XTS mode. */
+  /** Whether memory must be encrypted with AES-256 in XTS mode. */
   require_xts: z.boolean().default(false),
-  /** The host cannot read the guest's ciphertext. */
+  /** Whether the host must be unable to read the guest's ciphertext. */
   require_ciphertext_hiding: z.boolean().default(false),
   required_platform_info: z.array(z.enum(PLATFORM_INFO_BITS)).default([]),
 }

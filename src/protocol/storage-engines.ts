@@ -1,12 +1,15 @@
 /** The properties of a storage engine that matter to operators. */
 export interface StorageEngine {
-  /** Whether it is available on the operator's own machine; the others exist on Worker hosts only. */
+  /** Whether it is available on the operator's own machine; the others exist only on hosts for Workers. */
   readonly selfHosted: boolean
   /** The variable of the secret that it needs. */
   readonly secret: 'DATABASE_URL' | undefined
   /** Whether several worker processes may write at the same time. */
   readonly shared: boolean
-  /** Who has the rows: the worker's own process, the host's ledger process, a database server, or the Worker host. */
+  /**
+   * Where the rows are stored: by the worker's own process, the host's ledger process, a database server, or the host
+   * for Workers.
+   */
   readonly keeper: 'worker' | 'ledger' | 'server' | 'host'
 }
 
@@ -32,8 +35,8 @@ export const STORAGE_SECRETS = [
 ]
 
 /**
- * The engine whose secret is among the given ones, by variable name; where none is, the embedded engine for so many worker
- * processes.
+ * The engine whose secret is among the given ones, by variable name; where none is, the embedded engine for this many
+ * worker processes.
  */
 export function engineOfSecrets(
   given: Readonly<Record<string, string>>,
@@ -46,14 +49,14 @@ export function engineOfSecrets(
   return named ?? (workers > 1 ? 'sqlite' : DEFAULT_STORAGE_ENGINE)
 }
 
-/** Engines whose rows are in files of this machine. */
+/** Engines whose rows are in files on this machine. */
 type EmbeddedEngineName = {
   [Name in StorageEngineName]: (typeof STORAGE_ENGINES)[Name]['keeper'] extends 'worker' | 'ledger'
     ? Name
     : never
 }[StorageEngineName]
 
-/** Whether it is one of these. */
+/** Whether the engine's rows are in files on this machine. */
 export function isEmbedded(name: StorageEngineName): name is EmbeddedEngineName {
   const { keeper } = STORAGE_ENGINES[name]
   return keeper === 'worker' || keeper === 'ledger'

@@ -3,13 +3,13 @@ import { hex32 } from './hex-schema.ts'
 import { MAX_RESPONSE_ID_CHARS } from './link.ts'
 
 /**
- * A stream whose chunks the daemon writes: it reads the provider's answer, and sends the worker the bytes that the
- * client is to receive, up to the last event, which the worker writes after settlement.
+ * Streams whose chunks the daemon writes: the daemon reads the provider's answer, and sends the worker the bytes for
+ * the client up to the last event, which the worker writes after settlement.
  */
 
 const count = z.int().min(0)
 
-/** Bytes that may precede the provider's request in the body of a call, for the daemon alone. */
+/** Most bytes that may precede the provider's request in the body of a call; they are for the daemon itself. */
 export const MAX_AHEAD_BYTES = 256 * 1024
 
 /** What answers of `/v1/chat/completions` depend on. */
@@ -19,13 +19,16 @@ export const chatDoorSchema = z.strictObject({ door: z.literal('chat') })
 export const messagesDoorSchema = z.strictObject({
   door: z.literal('messages'),
   prompt_estimate: count,
-  /** Those of the request. */
+  /** The stop sequences of the request. */
   stop_sequences: z.array(z.string()),
 })
 
 export type MessagesDoor = z.output<typeof messagesDoorSchema>
 
-/** What the counts that the client is shown are limited to and completed by, as they are billed. */
+/**
+ * Limits and estimates from which the token counts that the client sees are computed, the same as those that are
+ * billed.
+ */
 export const billingSchema = z.strictObject({
   prompt_estimate: count,
   max_prompt_tokens: count,
@@ -34,21 +37,24 @@ export const billingSchema = z.strictObject({
 
 export type OrderedBilling = z.output<typeof billingSchema>
 
-/** The format of the client's stream, by the endpoint that was asked, and what its chunks depend on. */
+/** The format of the client's stream, by endpoint, and what its chunks depend on. */
 const chunkFormatSchema = z.discriminatedUnion('door', [
   chatDoorSchema,
   messagesDoorSchema,
   z.strictObject({
     door: z.literal('responses'),
     encrypted_content: z.boolean(),
-    /** How long the `ResponsesAhead` is that the call's body begins with, as JSON in UTF-8. */
+    /** Length of the `ResponsesAhead` at the start of the call's body, JSON in UTF-8, bytes. */
     ahead_bytes: z.int().min(1).max(MAX_AHEAD_BYTES),
   }),
 ])
 
 export type ChunkFormat = z.output<typeof chunkFormatSchema>
 
-/** How a provider's function is shown to the client: the tool it was before it became a plain function. */
+/**
+ * How a provider's function is shown to the client: as the tool that it was before it was converted to a plain
+ * function.
+ */
 const toolIdentitySchema = z.strictObject({
   kind: z.enum(['function', 'custom']),
   name: z.string(),
@@ -58,15 +64,15 @@ const toolIdentitySchema = z.strictObject({
 export type ToolIdentity = z.output<typeof toolIdentitySchema>
 
 const responsesAheadSchema = z.strictObject({
-  /** The events before the first item, and how many they are. */
+  /** The events before the first item, and their number. */
   opening: z.strictObject({ text: z.string(), count }),
-  /** By the name that the provider knows. */
+  /** Tools by the name that the provider knows. */
   tools: z.array(z.tuple([z.string(), toolIdentitySchema])),
 })
 
 export type ResponsesAhead = z.output<typeof responsesAheadSchema>
 
-/** What precedes the provider's request; undefined when it is malformed. */
+/** Parses the part of the body that precedes the provider's request; undefined when it is malformed. */
 export function parseResponsesAhead(json: string): ResponsesAhead | undefined {
   try {
     return responsesAheadSchema.safeParse(JSON.parse(json)).data
@@ -75,29 +81,29 @@ export function parseResponsesAhead(json: string): ResponsesAhead | undefined {
   }
 }
 
-/** In `EGRESS_CHUNKS_HEADER` of an egress call, as URI-encoded JSON. */
+/** The value of `EGRESS_CHUNKS_HEADER` on an egress call, as URI-encoded JSON. */
 export const chunkOrderSchema = z.strictObject({
   /** Names the stream for `LINK_PATHS.streams`; random. */
   stream: z.uuid(),
-  /** The customer, among whom memory for large events is shared out. */
+  /** The customer; memory for large events is shared among customers. */
   owner: z.string().min(1).max(64),
   /** The head of every chunk. */
   head: z.strictObject({ id: z.string(), created: z.int(), model: z.string() }),
   format: chunkFormatSchema,
   include_reasoning: z.boolean(),
   billing: billingSchema,
-  /** How long the provider may be silent after the commit point. */
+  /** How long the provider may be silent after the commit point, ms. */
   idle_ms: z.int().min(1),
-  /** A comment is sent to the client when it has received nothing for this long, from the commit point on. */
+  /** After the commit point, a comment is sent to the client when it has received nothing for this long, ms. */
   keep_alive_ms: z.int().min(1),
   /**
-   * How long the record is kept once the provider's answer has ended, for a worker whose client has not taken all of it
-   * yet, ms.
+   * How long the record is kept once the provider's answer has ended, ms, for a worker whose client has not taken all
+   * of it yet.
    */
   record_ms: z.int().min(1).max(2_147_483_647),
   /**
-   * The worker's connection for chunks (`CHUNKS_PATH`) on which they are to be sent, and the stream's number there. Without it, or where
-   * there is no such connection, they are in the answer to the call.
+   * The worker's chunk connection (`CHUNKS_PATH`) that the chunks must be sent on, and the stream's number there. If
+   * absent, or if there is no such connection, the chunks are in the answer to the call.
    */
   to: z.strictObject({ connection: z.uuid(), stream: z.int().min(0).max(0xffff_ffff) }).optional(),
 })
@@ -106,12 +112,12 @@ export type ChunkAddress = NonNullable<ChunkOrder['to']>
 
 export type ChunkOrder = z.output<typeof chunkOrderSchema>
 
-/** The order as a header value. */
+/** Encodes the order as a header value. */
 export function printChunkOrder(order: ChunkOrder): string {
   return encodeURIComponent(JSON.stringify(order))
 }
 
-/** The order of a header value; undefined when it is malformed. */
+/** Decodes the order of a header value; undefined when it is malformed. */
 export function parseChunkOrder(header: string): ChunkOrder | undefined {
   try {
     return chunkOrderSchema.safeParse(JSON.parse(decodeURIComponent(header))).data
@@ -129,8 +135,8 @@ export function parseChunkOrder(header: string): ChunkOrder | undefined {
  * - `no_finish`: the answer ended without a finish reason
  * - `bad_finish`: the finish reason reports a failed generation, or is not a short string
  * - `opening_too_long`: too many frames or bytes before the first delta with content
- * - `no_memory`: the router has no memory left for an event of that size, which is no fault of the provider
- * - `text_too_long`: the text is longer than what the router holds until the end of an answer, which is none either
+ * - `no_memory`: the router has no memory left for an event of that size; not the provider's fault
+ * - `text_too_long`: the text is longer than what the router holds until the end of an answer; not the provider's fault
  */
 const brokenReasonSchema = z.enum([
   'error_event',
@@ -162,10 +168,10 @@ export type TallyCounts = z.output<typeof tallyCountsSchema>
 /**
  * How a stream ended.
  * - `complete`: the provider ended it, or was silent after its finish reason
- * - `stopped`: the worker ended it, or left
+ * - `stopped`: the worker ended it, or disconnected
  * - `idle`: the provider was silent for too long
  * - `lost`: the connection to the provider broke
- * - `broken`: the provider sent what cannot be passed on
+ * - `broken`: the provider sent something that cannot be passed on
  */
 const streamEndingSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.enum(['complete', 'stopped', 'idle', 'lost']) }),
@@ -174,29 +180,32 @@ const streamEndingSchema = z.discriminatedUnion('kind', [
 
 export type StreamEnding = z.output<typeof streamEndingSchema>
 
-/** What the last event of a stream continues. A member that its format has no use for stays as it is at the start. */
+/**
+ * The state from which the last event of a stream is written. A member that the format does not use keeps its initial
+ * value.
+ */
 const answerTailSchema = z.object({
   /** How many events were sent. */
   events: count,
-  /** How many blocks were begun, and the kind of the one that is open. */
+  /** How many blocks were begun, and the kind of the open one. */
   blocks: count,
   open: z.enum(['reasoning', 'text', 'refusal', 'tool']).nullable(),
-  /** The whole items of the answer, which its last event repeats. */
+  /** The complete items of the answer, which its last event repeats. */
   output: z.array(z.custom<object>((item) => typeof item === 'object' && item !== null)),
 })
 
 export type AnswerTail = Readonly<z.output<typeof answerTailSchema>>
 
-/** What the worker settles a stream by. */
+/** The record by which the worker settles a stream. */
 export const streamRecordSchema = z.object({
   ending: streamEndingSchema,
   finish_reason: z.string().nullable(),
   tail: answerTailSchema,
   counts: tallyCountsSchema,
   provider_response_id: z.string().max(MAX_RESPONSE_ID_CHARS).nullable(),
-  /** Of all bytes of the provider's answer that were read. */
+  /** SHA-256 of all bytes of the provider's answer that were read. */
   provider_sha256: hex32,
-  /** Of all bytes that were sent to the worker. */
+  /** SHA-256 of all bytes that were sent to the worker. */
   client_sha256: hex32,
 })
 

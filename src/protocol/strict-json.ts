@@ -4,10 +4,10 @@ import { MalformedEvidence } from './malformed-evidence.ts'
 /** Deeper documents are refused, so that no later reader can run out of stack. */
 const MAX_DEPTH = 64
 
-/** What a document may be that most may not. */
+/** Exceptions from the rules, for some documents. */
 export interface StrictJsonOptions {
   readonly maxDepth?: number
-  /** Accepts half of a surrogate pair: what a model says may have one. */
+  /** Accepts half of a surrogate pair, which the text of a model may contain. */
   readonly halfPairs?: 'accept'
 }
 
@@ -42,15 +42,15 @@ function decode(bytes: Uint8Array, document: string): string {
   }
 }
 
-/** A bracket, or a whole string; whether a colon makes it a name. */
+/** A bracket, or a complete string. `isName`: whether a colon follows, so that the string is a member's name. */
 interface Token {
   readonly text: string
   readonly isName: boolean
 }
 
 /**
- * The brackets and strings of text that is known to be JSON. A regular expression for whole strings would run out of stack at
- * some millions of escapes.
+ * Finds the brackets and strings of text that is known to be JSON. A regular expression that matches complete strings
+ * would run out of stack at some millions of escapes.
  */
 function* tokensOf(text: string): Generator<Token, void, undefined> {
   const start = /[{}[\]"]/g
@@ -98,7 +98,7 @@ function findFault(text: string, maxDepth: number): string | undefined {
 
 const ESCAPED_HALF = /\\u[dD][89a-fA-F]/
 
-/** Only text that was no UTF-8 can have one unescaped. */
+/** Finds half of a surrogate pair. An unescaped one is possible only in text that was not decoded from UTF-8. */
 function findHalfPair(text: string): string | undefined {
   if (text.isWellFormed() && !ESCAPED_HALF.test(text)) return undefined
   for (const { text: token } of tokensOf(text)) {

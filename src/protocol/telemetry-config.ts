@@ -8,7 +8,7 @@ export const telemetrySchema = z.strictObject({
   otlp_endpoint: z.url({ protocol: /^https?$/ }),
   metrics: z.boolean().default(true),
   traces: z.boolean().default(true),
-  /** Whether spans carry the name of the customer; without it nothing says who asked. */
+  /** Whether spans carry the name of the customer; by default nothing says who made a request. */
   customer_names: z.boolean().default(false),
   interval_seconds: z.int().min(1).max(3600).default(60),
 })

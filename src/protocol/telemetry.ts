@@ -5,7 +5,7 @@ import * as z from 'zod'
 const MAX_TEXT = 4 * 1024 * 1024
 export const MAX_SPANS = 2_000
 
-/** Attribute of a settlement's span: from the start of the attempt that served until it was settled, seconds. */
+/** Attribute of a settlement's span: seconds from the start of the attempt that served until it was settled. */
 export const OPERATION_SECONDS = 'cmr.operation_seconds'
 
 const hex = (digits: number) => z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`))

@@ -9,7 +9,10 @@ export const timestampSchema = z
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$/, 'not an RFC 3339 time in UTC')
   .refine(isRealTime, 'no such time')
 
-/** JavaScript parses February 30th as March 1st or 2nd; an existing date prints as it was read. */
+/**
+ * Whether the date exists: JavaScript parses February 30th as March 1st or 2nd, but prints an existing date as it was
+ * read.
+ */
 function isRealTime(text: string): boolean {
   const time = Date.parse(text)
   return Number.isFinite(time) && new Date(time).toISOString().slice(0, 19) === text.slice(0, 19)

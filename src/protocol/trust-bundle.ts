@@ -41,7 +41,7 @@ const snpPolicySchema = z.strictObject({
   allowed_vlek_csp_ids: z.array(z.string().min(1)).default([]),
   allow_masked_chip_id: z.boolean().default(false),
   allow_provisional_firmware: z.boolean().default(false),
-  /** Where given, the ID block must have been signed by one of these keys (SHA-384). */
+  /** If present, the ID block must have been signed by one of these keys (SHA-384). */
   allowed_id_key_digests: z.array(hex(48)).min(1).optional(),
   allowed_author_key_digests: z.array(hex(48)).min(1).optional(),
 })

@@ -14,7 +14,7 @@ export const UNSEAL_TYP = 'unseal+jwt'
 /** POST with the JWS as the body. */
 export const UNSEAL_PATH = '/unseal'
 
-/** Long enough to deliver a document. */
+/** Longest validity of a document; long enough to deliver it. */
 export const MAX_VALIDITY_SECONDS = 600
 
 /** Enough for hundreds of keys; unauthenticated clients may send as much. */
@@ -59,7 +59,7 @@ function isRefusal(name: string): name is UnsealRefusal {
   return Object.hasOwn(UNSEAL_REFUSALS, name)
 }
 
-/** The outcome of a document. */
+/** The answer to a document. */
 export const unsealAnswerSchema = z.discriminatedUnion('outcome', [
   z.object({ outcome: z.literal('accepted') }),
   z.object({

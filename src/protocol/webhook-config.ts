@@ -23,7 +23,7 @@ const endpointSchema = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
   /** The environment variable that holds its signing secret, `whsec_` and base64. */
   secret_env: z.string().min(1),
-  /** The events sent to it; all where omitted. */
+  /** The events that are sent to it; if omitted, all. */
   events: z.array(z.enum(WEBHOOK_EVENTS)).min(1).optional(),
 })
 
@@ -44,7 +44,7 @@ export function webhookSecretNames(webhooks: WebhooksConfig | undefined): string
   return Object.values(webhooks?.endpoints ?? {}).map(({ secret_env: name }) => name)
 }
 
-/** Endpoints that are not allowed, or that use plain HTTP. */
+/** Problems with endpoints that are not allowed, or that use plain HTTP. */
 export function webhookProblems(
   webhooks: WebhooksConfig | undefined,
   mode: 'production' | 'local',

@@ -11,22 +11,22 @@ import {
 } from './stream-record.ts'
 
 /**
- * A whole answer that the daemon writes: it reads the provider's, and sends the worker the body that the client is to receive, with the
- * signed receipt. The worker settles both.
+ * Complete answers that the daemon writes: the daemon reads the provider's answer, and sends the worker the body for
+ * the client together with the signed receipt. The worker settles both.
  */
 
-/** The format of the answer, by the endpoint that was asked, and what it depends on. */
+/** The format of the answer, by endpoint, and what the answer depends on. */
 const wholeFormatSchema = z.discriminatedUnion('door', [chatDoorSchema, messagesDoorSchema])
 
 export type WholeFormat = z.output<typeof wholeFormatSchema>
 
-/** What a receipt says that is known before the provider answers. */
+/** The claims of a receipt that are known before the provider answers. */
 const orderedReceiptSchema = z.strictObject({
   jti: z.uuid(),
   endpoint: z.enum(RECEIPT_ENDPOINTS),
   client_request_digest: hex32,
   constraints: constraintsSchema.optional(),
-  /** Whether tokens are what is billed; a receipt has none otherwise. */
+  /** Whether tokens are billed; otherwise the receipt states none. */
   bills_tokens: z.boolean(),
   /** As in `signRequestSchema`. */
   configuration_sha256: hex32,
@@ -35,7 +35,7 @@ const orderedReceiptSchema = z.strictObject({
 
 /** `CallHead.whole` of an egress call that is a message. */
 export const wholeOrderSchema = z.strictObject({
-  /** Of the answer. */
+  /** The id of the answer. */
   id: z.string(),
   requested_route: z.string(),
   /** The route that serves. */
@@ -44,20 +44,23 @@ export const wholeOrderSchema = z.strictObject({
   format: wholeFormatSchema,
   include_reasoning: z.boolean(),
   billing: billingSchema,
-  /** Null: none is wanted. */
+  /** Null: no receipt is wanted. */
   receipt: orderedReceiptSchema.nullable(),
 })
 
 export type WholeOrder = z.output<typeof wholeOrderSchema>
 
-/** What the worker settles a whole answer by: `AnswerHead.whole`, where the daemon has written it. */
+/**
+ * The record by which the worker settles a complete answer: `AnswerHead.whole`, where the daemon has written the
+ * answer.
+ */
 export const wholeRecordSchema = z.object({
   counts: tallyCountsSchema,
   provider_response_id: z.string().max(MAX_RESPONSE_ID_CHARS).nullable(),
-  /** Of the bytes sent to the provider, and of its answer. */
+  /** SHA-256 of the bytes sent to the provider, and of its answer. */
   request_sha256: hex32,
   response_sha256: hex32,
-  /** One receipt. Null where none was ordered, or it is to be asked for by itself. */
+  /** One receipt. Null where none was ordered, or where the worker must request it itself. */
   signed: signResponseSchema.nullable(),
 })
 

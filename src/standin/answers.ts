@@ -8,8 +8,8 @@ import type {
 import { sampleValue } from './sample-value.ts'
 
 /**
- * The stand-in's answers. The same request always gets the same text, so that a person sees that there is no model
- * behind it, and tests can expect it.
+ * The stand-in's answers. The same request always gets the same text, so that people see that there is no model behind
+ * it, and tests know what to expect.
  */
 export function addAnswers(mock: LLMock): void {
   mock.on({ endpoint: 'chat', predicate: wantsTool }, toolCall, { chunkSize: CHUNK_CHARACTERS })
@@ -37,7 +37,7 @@ const TRANSCRIPT: TranscriptionResponse = {
   },
 }
 
-/** A request that offers tools and ends with the user is answered by a call of the first tool. */
+/** Whether to answer with a call of the first tool: the request offers tools, and its last message is from the user. */
 function wantsTool(request: ChatCompletionRequest): boolean {
   const offered = request.tools !== undefined && request.tools.length > 0
   return offered && request.tool_choice !== 'none' && request.messages.at(-1)?.role === 'user'
@@ -83,7 +83,7 @@ function countTo(end: number): string {
   return Array.from({ length: end }, (_, i) => i + 1).join(' ')
 }
 
-/** Reasoning is returned when the request asks for it in one of the known ways. */
+/** Reasoning text, if the request asks for it by one of the known parameters. */
 function thoughts(request: ChatCompletionRequest): { reasoning?: string } {
   const effort = request['reasoning_effort']
   const kwargs = request['chat_template_kwargs']
@@ -109,7 +109,7 @@ function imageOf(message: ChatMessage): number | undefined {
   return Buffer.from(String(image.url).replace(/^[^,]*,/, ''), 'base64').length
 }
 
-/** A token for every four characters or fewer, and four for every message. */
+/** Counts one token for every four characters, rounded up, plus four for every message. */
 function usage(request: ChatCompletionRequest, answer: string) {
   const requested = request.messages.reduce(
     (sum, message) => sum + tokensIn(textOf(message)) + 4,

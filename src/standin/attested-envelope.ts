@@ -55,7 +55,7 @@ export async function openEnvelopeHost(inputs: EnvelopeHostInputs): Promise<Enve
     identityTag,
     manifestJws,
     trustBundleUrl: '/.well-known/trust.json',
-    // It has no configuration, so this is the digest of the empty text.
+    // The stand-in has no configuration, so this is the digest of the empty text.
     configurationSha256: await sha256Hex(''),
     hpkeKeyConfigSha256: '',
   }

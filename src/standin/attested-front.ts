@@ -6,7 +6,7 @@ import { openEnvelopeHost, type EnvelopeHost } from './attested-envelope.ts'
 import type { StandinIdentity } from './attested-identity.ts'
 import { tinfoilV2, tinfoilV3 } from './attested-tinfoil.ts'
 
-/** The stand-in behind HTTPS, with evidence for its key once it has received its simulated chip. */
+/** The stand-in behind HTTPS. It has evidence for its TLS key once it has received its simulated chip. */
 export interface AttestedFront {
   readonly server: Server
   attest(chain: SimulatedChain, now: () => number): Promise<void>
@@ -27,10 +27,16 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     nonce === '' ? tinfoilV2(evidence) : tinfoilV3(evidence, nonce),
 }
 
-/** The chip comes from the daemon, which starts after the stand-in and requests evidence as soon as it runs. */
+/**
+ * How long requests for evidence wait for the chip. The chip comes from the daemon, which starts after the stand-in and
+ * requests evidence as soon as it runs.
+ */
 const CHIP_WITHIN_MS = 5_000
 
-/** Passes every path to the plain front, except those of evidence: they wait for the chip, and answer 503 without one. */
+/**
+ * Passes every request to the plain front, except requests for evidence: they wait for the chip, and are answered with
+ * 503 without one.
+ */
 export function createAttestedFront(
   { root, tls }: StandinIdentity,
   passOn: RequestListener,

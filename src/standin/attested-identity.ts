@@ -11,7 +11,7 @@ import type { DaemonTls } from '../protocol/boot.ts'
 export interface StandinIdentity {
   readonly root: SigningKey
   readonly tls: DaemonTls
-  /** JSON that restores the same stand-in in a later process. Its keys protect nothing. */
+  /** JSON that restores the same stand-in in a later process. The keys in it protect nothing real. */
   readonly kept: string
 }
 

@@ -13,7 +13,7 @@ import type { SimulatedChain } from '../enclave/simulated/chain.ts'
 import { signSimulatedReport } from '../enclave/simulated/report.ts'
 import { readPem } from '../verify/x509/pem.ts'
 
-/** The launch digest of the stand-in as a Tinfoil enclave, to be allowed in configurations. */
+/** The launch digest of the stand-in as a Tinfoil enclave, which configurations must allow. */
 export const TINFOIL_MEASUREMENT = '5d'.repeat(48)
 
 const ROOT = 'https://tinfoil.sh/'

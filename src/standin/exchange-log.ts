@@ -52,7 +52,7 @@ export class ExchangeLog {
   }
 }
 
-/** A body in the form of the log. */
+/** A body in the format of the log. */
 export function recorded(chunks: readonly Buffer[]): Recorded {
   const body = Buffer.concat(chunks)
   return {

@@ -11,10 +11,11 @@ import { recorded, type ExchangeLog } from './exchange-log.ts'
 import { play, scriptedAnswerSchema, type AnswerSink, type Script } from './script.ts'
 
 /**
- * The stand-in's HTTP server. It records the exact bytes of both directions and passes calls on to the mock behind
- * it, or answers from the script. `/<provider>/v1/...` lets one process represent several providers.
+ * The stand-in's HTTP server. It records the exact bytes of both directions, and answers a request from the script or
+ * passes it on to the mock behind it. The path prefix in `/<provider>/v1/...` lets one process represent several
+ * providers.
  *
- * - `GET /__standin/exchanges`: `{"exchanges": ExchangeEntry[]}`; `DELETE` clears them and the script.
+ * - `GET /__standin/exchanges`: `{"exchanges": ExchangeEntry[]}`; `DELETE` clears the exchanges and the script.
  * - `POST /__standin/script`: adds one `ScriptedAnswer`.
  */
 export function createFront(mockUrl: string, log: ExchangeLog, script: Script): Server {
@@ -65,8 +66,8 @@ async function exchange(
 }
 
 /**
- * The mock accepts 10 MiB at most. The middle of a larger upload, which is file content in every real form, is removed
- * before it reaches the mock; the log has all of it.
+ * The mock accepts 10 MiB at most. Removes the middle of a larger upload, which in every real form is file content; the
+ * log keeps the whole body.
  */
 function withinMock(body: Buffer): Buffer {
   if (body.length <= MAX_FOR_MOCK) return body

@@ -12,7 +12,7 @@ import { Script } from './script.ts'
 
 /**
  * The stand-in provider as a process of its own: `node src/standin/main.ts [port] [https port]`, on loopback. It
- * replaces a model provider in local runs and tests, and ends with its parent. It sends `StandinReady` to its parent;
+ * replaces a model provider in local runs and tests, and exits with its parent. It sends `StandinReady` to its parent;
  * after it receives `{"type": "chip", "chip"}` it has evidence for its HTTPS port. `STANDIN_IDENTITY` restores the
  * identity of an earlier process.
  */

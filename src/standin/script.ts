@@ -2,19 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 
 /**
- * Answers that a test prescribes byte for byte, for faults that no regular provider shows: broken frames, errors
- * inside a 200, silence, connections cut in the middle.
+ * An answer that a test prescribes byte for byte, to simulate faults that no regular provider shows: malformed frames,
+ * errors inside a 200, silence, connections cut in the middle.
  */
 export const scriptedAnswerSchema = z.strictObject({
-  /** Only requests to this provider prefix get the answer; absent: any. */
+  /** The provider prefix of the requests that get this answer; absent for any provider. */
   provider: z.string().optional(),
-  /** Number of requests that get it. */
+  /** The number of requests that get this answer. */
   times: z.int().min(1).default(1),
   status: z.int().min(200).max(599).default(200),
   headers: z.record(z.string(), z.string()).default({ 'content-type': 'text/event-stream' }),
   /** Delay before the status line. */
   delay_ms: z.int().min(0).default(0),
-  /** Written one by one. */
+  /** The parts of the body, each written separately. */
   frames: z.array(z.string()).default([]),
   /** The encoding of the frames. */
   encoding: z.enum(['utf8', 'base64']).default('utf8'),
@@ -37,7 +37,7 @@ export class Script {
     this.#waiting = []
   }
 
-  /** The next answer for a provider; removed from the script when it is used up. */
+  /** The next answer for a provider; removes it from the script after its last use. */
   take(provider: string): ScriptedAnswer | undefined {
     const index = this.#waiting.findIndex(
       (a) => a.provider === undefined || a.provider === provider,

@@ -1,4 +1,4 @@
-/** Every check this library makes, with what it proves. The names are part of the interface of `--json`. */
+/** Every check that this library makes, with what it proves. The names are part of the interface of `--json`. */
 export const PROVES = {
   // The certificate chain of the chip.
   certificate_chain: 'the chip key is certified through one authority by one root',

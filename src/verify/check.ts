@@ -1,16 +1,16 @@
 import { PROVES, type CheckName } from './check-names.ts'
 
-/** The outcome of one check. A failed check is a value, so that it cannot be lost by a forgotten catch. */
+/** The result of one check. A failed check is a value, so that it cannot be lost by a forgotten catch. */
 export interface Check {
   readonly name: string
   readonly ok: boolean
-  /** What was found if it holds, what is wrong if it does not. */
+  /** What was found if the check holds, or what is wrong if it does not. */
   readonly detail: string
   /** What a relying party knows once this check holds. */
   readonly proves: string
 }
 
-/** The result of a list of checks: it holds when every one of them does. */
+/** The result of a list of checks. It is ok when there is at least one check and all of them hold. */
 export interface Verdict {
   readonly ok: boolean
   readonly checks: readonly Check[]
@@ -30,7 +30,7 @@ export function verdict(checks: readonly Check[]): Verdict {
   return { ok: checks.length > 0 && checks.every(({ ok }) => ok), checks }
 }
 
-/** The same checks under `prefix.name`, where one result holds the checks of several documents. */
+/** Renames checks to `prefix.name`, for results that contain the checks of several documents. */
 export function prefixed(prefix: string, checks: readonly Check[]): Check[] {
   return checks.map((one) => ({ ...one, name: `${prefix}.${one.name}` }))
 }

@@ -1,13 +1,14 @@
 /** Maximum difference between the clocks of two honest parties. */
 export const CLOCK_SKEW_MS = 120_000
 
-/** Milliseconds since 1970 of a time that a schema has checked. */
+/** Converts a timestamp that a schema has checked to milliseconds since 1970. */
 export function milliseconds(timestamp: string): number {
   return Date.parse(timestamp)
 }
 
 /**
- * Comparisons with NaN or undefined are false, so nothing would ever be too early, expired or too old.
+ * Requires a number: comparisons with NaN or undefined are false, so without this nothing would ever be too early,
+ * expired or too old.
  * @throws TypeError when the value is not a number: an error of the caller, not of the evidence
  */
 export function requireNumber(name: string, value: unknown): void {

@@ -25,7 +25,7 @@ export interface HardwareResult extends Verdict {
   /** Absent where the envelope has no certificates. */
   readonly report?: SnpReport
   readonly chain?: VekChain
-  /** When the first of certificates and revocation list ends, in milliseconds since 1970. */
+  /** When the first certificate or the revocation list expires, in milliseconds since 1970. */
   readonly endsAt?: number
 }
 
@@ -38,8 +38,8 @@ export function readEnvelope(text: string | Uint8Array): Envelope {
 }
 
 /**
- * Checks what the hardware alone proves: a genuine report, and that it names the envelope's TLS key, identity tag,
- * receipt key and configuration. Whether its guest is accepted is decided by a trust bundle.
+ * Checks what the hardware alone proves: that the report is genuine, and that it names the envelope's TLS key, identity
+ * tag, receipt key and configuration. Whether its guest is accepted is for a trust bundle to decide.
  * @throws MalformedEvidence when the report, a certificate or a base64 member cannot be parsed
  */
 export async function verifyEnvelopeHardware(
@@ -63,7 +63,7 @@ export async function verifyEnvelopeHardware(
   }
 }
 
-/** AMD's list from the envelope; it is accepted by its signature, not by its source. */
+/** AMD's revocation list from the envelope; its signature decides whether it is accepted, not its source. */
 function revocationListOf({ snp_crl_b64: text }: Envelope): Bytes | undefined {
   return text === undefined ? undefined : decode(text, 'snp_crl_b64')
 }

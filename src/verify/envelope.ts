@@ -13,62 +13,68 @@ import type { SnpReport } from './snp/report.ts'
 import type { SnpOptions } from './snp/verify-snp.ts'
 
 export interface EnvelopeOptions extends Omit<SnpOptions, 'policy'> {
-  /** A bundle that `verifyTrustBundle` has accepted, and the root it was accepted under. */
+  /** A bundle that `verifyTrustBundle` has accepted, and the root under which it was accepted. */
   readonly trust: Trust
-  /** The workload that the guest must run: the router unless given. Null accepts each that the bundle allows for this guest. */
+  /**
+   * The workload that the guest must run; by default the router. Null accepts any workload that the bundle allows for
+   * this guest.
+   */
   readonly workload?: string | null
-  /** HOST_DATA to accept besides none, 64 lowercase hex digits each, where the bundle's entry names no value. */
+  /**
+   * HOST_DATA values to accept in addition to zero, 64 lowercase hex digits each, where the bundle's entry names no
+   * value.
+   */
   readonly allowedHostData?: readonly string[] | undefined
-  /** `past`: the envelope may be of any time and of any connection, as in a receipt. */
+  /** `past`: the envelope may be from any time and any connection, as in a receipt. */
   readonly live: LiveExpectations | 'past'
 }
 
 /**
- * On what it rests that the envelope is of the present: the caller's nonce, the operator's clock, or nothing because the
- * caller took it as one of the past.
+ * What proves that the envelope is current: the caller's nonce, the operator's clock, or nothing because the caller
+ * accepts a past one.
  */
 export type EnvelopeFreshness = 'nonce' | 'operators_clock' | 'not_judged'
 
-/** What the caller knows about the present. */
+/** What the caller expects of a current envelope. */
 export interface LiveExpectations {
   /**
-   * The nonce that was sent, 64 lowercase hex digits: only it proves when the report was made. `null` accepts an
-   * envelope as fresh by `issued_at`, which the operator's clock wrote and nothing signs.
+   * The nonce that was sent, 64 lowercase hex digits: only a nonce proves when the report was made. `null` accepts an
+   * envelope as fresh by `issued_at`, which was written by the operator's clock and is not signed.
    */
   readonly nonce: string | null
   /** Maximum age in seconds, in addition to the envelope's own limit. */
   readonly maxAgeSeconds?: number
-  /** SHA-256 over the SPKI of the peer of the connection in use, lowercase hex. */
+  /** SHA-256 over the SPKI of the current connection's peer, lowercase hex. */
   readonly tlsSpkiSha256?: string | undefined
   /** SHA-256 of the HPKE key configuration that the host serves, lowercase hex. */
   readonly hpkeKeyConfigSha256?: string | undefined
 }
 
-/** Noted for every envelope that is accepted as fresh without a nonce. */
+/** The note on every envelope that is accepted as fresh without a nonce. */
 const OPERATORS_CLOCK =
   "freshness: it rests on the operator's clock, for the report was not asked for with a nonce"
 
 export interface EnvelopeResult extends Verdict {
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** Those of the notes that are about revocations which `acceptBeforeRevocation` leaves aside. */
+  /** The notes about revocations that `acceptBeforeRevocation` disregards. */
   readonly disregarded: readonly string[]
   readonly report?: SnpReport
   readonly chain?: VekChain
   readonly manifest?: Manifest
   /**
-   * The first moment, in milliseconds since 1970, at which something ends that the verdict rests on: the envelope's age, and the
-   * caller's limit on it, the bundle, its entry for this guest, the key that signed the manifest, a certificate of the chip,
-   * AMD's revocation list.
+   * When the verdict ends, in milliseconds since 1970: the earliest end of the envelope's age and the caller's limit on
+   * it, the bundle, its entry for this guest, the key that signed the manifest, a certificate of the chip, and AMD's
+   * revocation list.
    */
   readonly endsAt: number
-  /** Only `nonce` proves that the router runs now; the other two prove it of no particular time. */
+  /** Only `nonce` proves that the router runs now; the other two do not prove when it ran. */
   readonly freshness: EnvelopeFreshness
 }
 
 /**
- * Verifies an attestation envelope: hardware -> tag and manifest -> guest and release allowed -> freshness, nonce and
- * connection.
+ * Verifies an attestation envelope: the hardware, the tag and the manifest, whether guest and release are allowed, and
+ * freshness, nonce and connection.
  * @throws MalformedEvidence when the report, a certificate, the manifest or a base64 member cannot be parsed
  * @throws TypeError when a time or an age is not a number, or when `live` is missing
  */
@@ -133,7 +139,7 @@ interface Allowed {
   readonly checks: readonly Check[]
   /** Revocations that were not considered. */
   readonly disregarded: readonly string[]
-  /** The end of the entry that allows it. */
+  /** The end of the bundle's entry that allows the guest. */
   readonly until: number
 }
 
@@ -141,7 +147,7 @@ const NOT_ALLOWED: Allowed = { checks: [], disregarded: [], until: -Infinity }
 
 const NO_HOST_DATA = '0'.repeat(64)
 
-/** @throws TypeError for a caller without types that leaves `live` out: that must not pass for a live router */
+/** @throws TypeError when an untyped caller omits `live`, which must not count as a current router */
 function freshnessOf(live: LiveExpectations | 'past' | undefined): EnvelopeFreshness {
   if (live === undefined) {
     throw new TypeError("live is missing: say what is expected of the connection, or 'past'")
@@ -150,7 +156,10 @@ function freshnessOf(live: LiveExpectations | 'past' | undefined): EnvelopeFresh
   return live.nonce === null ? 'operators_clock' : 'nonce'
 }
 
-/** Guest, workload and release must be in one entry together; a revocation takes precedence over any entry. */
+/**
+ * Checks that one entry of the bundle allows guest, workload and release together; a revocation takes precedence over
+ * any entry.
+ */
 function checkAllowed(
   envelope: Envelope,
   report: SnpReport,
@@ -164,7 +173,8 @@ function checkAllowed(
   const ofRelease = ofGuest.filter(
     (entry) => entry.workload === workload && entry.workload_identity_tag === tag,
   )
-  // The host sets it, and may say with it what the guest runs: what the bundle does not name must not be set.
+  // The host sets HOST_DATA, and may use it to choose what the guest runs, so a value that the bundle does not name is
+  // refused.
   const unpinned = [NO_HOST_DATA, ...allowedHostData]
   const ofHost = ofRelease.filter(({ host_data: pinned }) =>
     (pinned === undefined ? unpinned : [pinned]).includes(hostData),
@@ -214,10 +224,10 @@ function checkHpkeKey({ report_data_binding: binding }: Envelope, served: string
   return judge('hpke_key', fault, served)
 }
 
-/** The nonce in a report that was requested without one (`bindingDigest`); it proves as little as none. */
+/** The nonce in a report that was requested without one (`bindingDigest`); it proves as little as a missing nonce. */
 const NO_NONCE = /^0+$/
 
-/** A missing nonce, where one is required, fails like a wrong one: a caller without types may omit it. */
+/** A missing nonce, where one is required, fails like a wrong one: an untyped caller may omit it. */
 function checkNonce({ report_data_binding: binding }: Envelope, nonce: unknown): Check {
   const sent = typeof nonce === 'string' && nonce !== '' && !NO_NONCE.test(nonce)
   const fault = firstFault(

@@ -16,15 +16,15 @@ const listSchema = z.object({
   evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),
 })
 
-/** What a receipt refers to before it is verified: its id, and the SHA-256 (hex) of each piece of evidence. */
+/** The references of an unverified receipt: its id, and the SHA-256 (hex) of each piece of evidence. */
 export interface EvidenceReferences {
   readonly id: string
   readonly references: readonly string[]
 }
 
 /**
- * Reads references from a receipt that is not verified yet; only digests are taken from it. One that cannot be parsed
- * has none; `verifyReceipt` reports what is wrong with it.
+ * Reads references from a receipt that is not verified yet; only digests are taken from it. A receipt that cannot be
+ * parsed has no references; `verifyReceipt` reports what is wrong with it.
  */
 export function evidenceReferences(receipt: string): EvidenceReferences {
   const claims = claimsSchema.safeParse(readUnverified(receipt))
@@ -46,7 +46,8 @@ function readUnverified(receipt: string): unknown {
 }
 
 /**
- * The pieces of `GET /v1/receipts/{id}/evidence` by the digests that the router states; `verifyReceipt` checks them.
+ * Reads the pieces of `GET /v1/receipts/{id}/evidence` by the digests that the router states; `verifyReceipt` checks
+ * them.
  * @throws MalformedEvidence when it is not a list of evidence
  */
 export function readEvidenceList(text: string | Uint8Array): ReadonlyMap<string, Bytes> {

@@ -39,7 +39,7 @@ export class EvidenceRefused extends Error {
     this.checks = checks
   }
 
-  /** True where a retry may help and nothing contradicts evidence that was verified before. */
+  /** Whether a retry may help and nothing contradicts the evidence that was verified before. */
   get isOutage(): boolean {
     return this.code === 'unreachable' || this.code === 'service_unreachable'
   }

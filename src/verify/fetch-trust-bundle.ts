@@ -5,7 +5,7 @@ import { parseStrictJson } from '../protocol/strict-json.ts'
 import { publishedTrustBundleSchema, type LogProofs } from '../protocol/trust-bundle.ts'
 import { judge, verdict, type Verdict } from './check.ts'
 
-/** A bundle has a few kilobytes; more is an attack on the reader. */
+/** A bundle takes a few kilobytes; a much larger one would be an attack on the reader's memory. */
 const MAX_BUNDLE_BYTES = 1_048_576
 
 export interface FetchedTrustBundle extends Verdict {
@@ -16,8 +16,8 @@ export interface FetchedTrustBundle extends Verdict {
 }
 
 /**
- * Fetches a published trust bundle from an address named in unverified evidence, so only from the pinned origin,
- * without following redirects and with a size limit. Network errors are thrown unchanged.
+ * Fetches a published trust bundle. Its address is named in unverified evidence, so this fetches only from the pinned
+ * origin, without following redirects and with a size limit. Network errors are thrown unchanged.
  * @throws MalformedEvidence when the document does not match its schema
  */
 export async function fetchTrustBundle(

@@ -6,13 +6,13 @@ import type { ReceiptResult } from './receipt.ts'
 export interface Statement {
   /** What is proven if every check holds. */
   readonly proven: string
-  /** A simulated platform was allowed, so that nothing is proven about any machine. */
+  /** Whether a simulated platform was allowed, so that nothing is proven about any machine. */
   readonly simulated?: boolean
   /** What the verdict depends on besides the evidence. */
   readonly caveats?: readonly string[]
 }
 
-/** Follows what is said to be proven, where a simulated platform was allowed. */
+/** Appended to the statement where a simulated platform was allowed. */
 export const ON_SIMULATED = ' ON A SIMULATED PLATFORM, which proves nothing about any machine'
 
 /** The first line of a verdict. */

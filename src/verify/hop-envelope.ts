@@ -32,16 +32,16 @@ export interface HopResult {
   readonly checks: readonly Check[]
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** Evidence of a simulated platform that was allowed. */
+  /** Whether the evidence is of a simulated platform, which was allowed. */
   readonly simulated: boolean
-  /** Only where it could be parsed; its statements hold only where every check does. */
+  /** Present where it could be parsed; its statements are proven only where all checks hold. */
   readonly envelope?: Envelope
 }
 
 /**
- * Verifies a hop of a receipt again from its envelope, completely and as of `options.now`: evidence -> bundle ->
- * chain, report, manifest -> the block's statements. A receipt is about the past, so the envelope need not be fresh.
- * Evidence that is missing, changed, unreadable or of another kind is a failed check.
+ * Verifies a hop of a receipt again from its envelope, completely and as of `options.now`: the evidence, the bundle,
+ * then chain, report and manifest, then the block's statements. A receipt is about the past, so the envelope need not
+ * be fresh. Evidence that is missing, changed, unreadable or of another kind is a failed check.
  */
 export async function checkEnvelopeHop(
   block: AttestationBlock,

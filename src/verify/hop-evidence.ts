@@ -9,13 +9,15 @@ export type EvidenceBySha256 = ReadonlyMap<string, Bytes>
 
 export interface FoundEvidence {
   readonly check: Check
-  /** The signed JSON, or a document equal to it by value; only where the check holds. */
+  /** The signed JSON, or a document with the same value; present only where the check holds. */
   readonly bytes?: Bytes
 }
 
 const referenceSchema = z.strictObject({ sha256: z.string(), bytes: z.number() })
 
-/** The evidence of a hop: contained in the block itself, or the unchanged piece that it names by digest. */
+/**
+ * Finds the evidence of a hop: contained in the block itself, or the unchanged piece that the block names by digest.
+ */
 export async function findEvidence(
   { evidence_raw: raw }: AttestationBlock,
   held: EvidenceBySha256,

@@ -4,19 +4,19 @@ import { firstFault, judge, type Check } from './check.ts'
 
 type SignedDocument = 'trust_bundle' | 'manifest' | 'receipt'
 
-/** Header members with which a sender could choose the key or the rules; valid documents have none of them. */
+/** Header members with which a sender could choose the key or the rules; valid documents have none of these. */
 const FORBIDDEN_MEMBERS = ['jwk', 'jku', 'x5c', 'x5u', 'x5t', 'crit', 'b64', 'zip'] as const
 
 export interface JwsExpectation {
   readonly document: SignedDocument
-  /** Accepted values of `typ`; undefined in it: `typ` may be absent. */
+  /** Accepted values of `typ`; if undefined is among them, `typ` may be absent. */
   readonly typ: readonly (string | undefined)[]
   /** The only key that may have signed. */
   readonly key: EcPoint
 }
 
 /**
- * Checks header and signature of an ES256 JWS with one key chosen by the caller. The `kid` must be that key's
+ * Checks header and signature of an ES256 JWS with the one key that the caller chose. The `kid` must be that key's
  * thumbprint, so that a key of another role is never tried.
  */
 export async function checkJws(
@@ -32,7 +32,7 @@ export async function checkJws(
   return [...checks, judge(`${document}_signature`, signature, `key ${kid}`)]
 }
 
-/** What is wrong with the header, whatever the key. */
+/** What is wrong with the header, independent of the key. */
 export function headerFault(
   { header }: CompactJws,
   typ: readonly (string | undefined)[],

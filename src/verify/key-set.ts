@@ -7,8 +7,8 @@ const keySetSchema = z.looseObject({
 })
 
 /**
- * The key of a JWKS (RFC 7517) with a given `kid`, or what is wrong. The `kid` must be the key's own thumbprint, so
- * that no other key can be published under its name.
+ * Finds the key with a given `kid` in a JWKS (RFC 7517), or says what is wrong. The `kid` must be the key's own
+ * thumbprint, so that no other key can be published under its name.
  * @throws MalformedEvidence when it is not a JWKS
  */
 export async function findSigningKey(

@@ -1,8 +1,8 @@
 import * as z from 'zod'
 
 /**
- * The last event as `/v1/chat/completions` and `/v1/messages` write it: it tells nothing of the answer but how it ended. It has no
- * other member: to some reader that could be text, as `Choices` is to one without regard to capital letters.
+ * The last event of `/v1/chat/completions` and `/v1/messages`. It says nothing of the answer except how it ended. Other
+ * members are refused: some reader could take one for text, as a case-insensitive reader would take `Choices`.
  */
 const endSchema = z.union([
   z.strictObject({ type: z.literal('message_stop'), service: z.unknown() }),
@@ -27,8 +27,9 @@ const endSchema = z.union([
 ])
 
 /**
- * The last event of `/v1/responses`, which repeats the whole answer. Readers of another endpoint would find their text in other
- * members of it, and some client libraries show `output_text`, which the router never writes, in place of the output.
+ * The last event of `/v1/responses`, which repeats the complete answer. Other members are refused, because readers of
+ * other endpoints would look for text there; so is `output_text`, which the router never writes, but which some client
+ * libraries show instead of the output.
  */
 const repeatSchema = z.strictObject({
   type: z.enum(['response.completed', 'response.incomplete']),
@@ -42,22 +43,22 @@ const repeatSchema = z.strictObject({
   service: z.unknown(),
 })
 
-/** Whether readers without regard to capital letters, or to the kind of a letter, take a member for the output. */
+/** Whether readers that ignore case, or the form of a letter, would take a member for the output. */
 function passesForOutput(name: string): boolean {
   const plain = name.normalize('NFKC').toLowerCase()
   return name !== plain && (plain === 'output' || plain === 'output_text')
 }
 
 /**
- * Whether the last event of a stream, which no receipt signs, tells something of the answer that the events before it do
- * not: text, a call of a tool, or another output than the finished items.
- * @param event its name, where it has one, and its data
- * @param items what `finishedItem` finds in the events before it
+ * Whether the last event of a stream, which no receipt signs, says something of the answer that the earlier events do
+ * not: text, a tool call, or an output that differs from the finished items.
+ * @param event its name, if it has one, and its data
+ * @param items what `finishedItem` found in the earlier events
  */
 export function tellsMore({ name, data }: NamedEvent, items: readonly unknown[]): boolean {
   const repeat = repeatSchema.safeParse(data).data
   if (repeat === undefined && !endSchema.safeParse(data).success) return true
-  // Some readers take the name for the type where the data has none.
+  // Some readers use the event's name as the type where the data has none.
   if (name !== undefined && name !== typeSchema.safeParse(data).data?.type) return true
   return repeat !== undefined && JSON.stringify(repeat.response.output) !== JSON.stringify(items)
 }
@@ -74,7 +75,7 @@ const doneSchema = z.looseObject({
   item: z.unknown(),
 })
 
-/** The item that an event of `/v1/responses` says to be finished, if it is such an event. */
+/** The item that an event of `/v1/responses` reports as finished, if it is such an event. */
 export function finishedItem(data: unknown): readonly unknown[] {
   const done = doneSchema.safeParse(data).data
   return done === undefined ? [] : [done.item]

@@ -12,18 +12,18 @@ import { disregardedRevocation, revocationFault, type RevocationRule } from './r
 
 const DOCUMENT = 'workload manifest'
 
-/** The trust of a relying party when it verifies an envelope. */
+/** What a relying party trusts when it verifies an envelope. */
 export interface Trust {
   /** The bundle that decides. */
   readonly bundle: TrustBundle
   readonly rootJwk: EcPoint
-  /** The newest known bundle, if it is another one: only its revocations count. */
+  /** The newest known bundle, if it is a different one: only its revocations are used. */
   readonly newest?: TrustBundle | undefined
-  /** Accepts what was made before the `since` of its revocation, as of the time of verification. */
+  /** Accepts documents that were made before the `since` of their revocation, as of the time of verification. */
   readonly acceptBeforeRevocation?: boolean | undefined
 }
 
-/** Which revocations apply to something that claims to be made at `now`. */
+/** The rule for which revocations apply to a document that claims to be made at `now`. */
 export function revocationRule(
   { bundle, newest, acceptBeforeRevocation }: Trust,
   now: number,
@@ -36,9 +36,9 @@ export function revocationRule(
 
 export interface ManifestResult {
   readonly checks: readonly Check[]
-  /** Revocations of its key that were not considered. */
+  /** Revocations of the manifest's key that were disregarded. */
   readonly disregarded: readonly string[]
-  /** Only where its signature is verified. */
+  /** Present only where its signature is verified. */
   readonly manifest?: Manifest
 }
 
@@ -50,8 +50,8 @@ export async function checkTag(manifestJws: string, tag: string): Promise<Check>
 }
 
 /**
- * Verifies the workload manifest with the key that the bundle delegates this to, or with the release root where a
- * legacy bundle names none.
+ * Verifies the workload manifest with the key that the bundle delegates for this, or with the release root where a
+ * legacy bundle delegates none.
  * @throws MalformedEvidence when the JWS or the manifest cannot be parsed
  */
 export async function checkManifest(

@@ -14,7 +14,7 @@ export interface NewestBundle {
   readonly checks: readonly Check[]
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** Absent where no further bundle was given, or where one was refused. */
+  /** Absent where no other bundle was given, or where one was refused. */
   readonly bundle?: TrustBundle
   /** What to store as the next `lastAccepted`, with its text. */
   readonly accepted?: AcceptedBundle & { readonly jws: string }
@@ -24,10 +24,10 @@ const NO_NEWER_BUNDLE =
   "not_revoked: no bundle but the receipt's own was at hand, so nothing tells of later revocations"
 
 /**
- * Finds the newest of the given bundles (compact JWS), for its revocations. An expired one still counts: revocations
- * do not lapse. A bundle that the release root did not sign is refused, and so are bundles that are all older than
- * one accepted before, and two different ones of one version. `own` is the receipt's bundle: it is used where no other
- * is given, and must then not be older than the one accepted before.
+ * Finds the newest of the given bundles (compact JWS), for its revocations. An expired bundle still counts: revocations
+ * do not lapse. Refused are a bundle that the release root did not sign, bundles that are all older than one accepted
+ * before, and two different bundles of one version. `own` is the receipt's bundle: it is used where no other is given,
+ * and must then not be older than the one accepted before.
  */
 export async function findNewestBundle(
   texts: readonly string[],
@@ -78,12 +78,12 @@ export async function findNewestBundle(
   }
 }
 
-/** The newest bundle that is known of a provider's root; `forked` where there are two different ones of a version. */
+/** The newest known bundle of a provider's root; `forked` where there are two different ones of the same version. */
 export type KnownBundle = TrustBundle | 'forked'
 
 /**
- * The newest of these bundles (compact JWS) under a release root, expired or not, for its revocations. Bundles that it
- * did not sign, or of other environments, are ignored.
+ * Finds the newest of these bundles (compact JWS) under a release root, expired or not, for its revocations. Bundles
+ * that the root did not sign, or that are for other environments, are ignored.
  * @throws MalformedEvidence when one cannot be parsed
  */
 export async function newestOf(
@@ -110,7 +110,9 @@ async function acceptableOwn(
   return typeof judged === 'string' ? [] : [judged.accepted]
 }
 
-/** A version of which there are two bundles: whoever holds the root shows different ones to different people. */
+/**
+ * A version of which there are two different bundles: the holder of the root shows different ones to different parties.
+ */
 function forkedVersion(bundles: readonly AcceptedBundle[]): number | undefined {
   return bundles.find((one) =>
     bundles.some((other) => other.version === one.version && !isSameBundle(other, one)),
@@ -126,7 +128,7 @@ interface Candidate {
   readonly accepted: AcceptedBundle & { readonly jws: string }
 }
 
-/** The bundle, or what is wrong with it. Versions are compared once all bundles are parsed. */
+/** Verifies a bundle, or says what is wrong with it. Versions are compared later, once all bundles are parsed. */
 async function judgeCandidate(
   jws: string,
   rootJwk: Es256Jwk,

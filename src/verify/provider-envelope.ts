@@ -12,20 +12,20 @@ export interface EnvelopeProviderTrust extends Omit<EnvelopeTrust, 'newest'> {
   readonly newest?: KnownBundle | undefined
 }
 
-/** What is required of a provider besides its release root; defaults as in the configuration (docs/egress.md). */
+/** Requirements on a provider in addition to its release root; defaults as in the configuration (docs/egress.md). */
 export interface EnvelopeProviderOptions extends Partial<
   Pick<PolicyOf<'envelope'>, 'nonce' | 'allowed_host_data' | 'max_age_seconds'>
 > {
-  /** AMD's roots unless given. */
+  /** By default AMD's roots. */
   readonly anchors?: readonly Anchor[]
-  /** Refused unless given. */
+  /** By default simulated platforms are refused. */
   readonly simulated?: SimulatedPolicy
 }
 
 /**
- * Judges hops of providers that publish attestation envelopes of this form, under their release root: by the same code
- * and policy as the command and the router itself.
- * @throws MalformedEvidence when an option is not one of the policy
+ * Creates a judge for hops of providers that publish attestation envelopes of this form, under their release root, with
+ * the same code and policy as the command and the router itself.
+ * @throws MalformedEvidence when an option is not valid in the policy
  */
 export function envelopeProviderJudge(
   { rootJwk, environments, newest, acceptBeforeRevocation }: EnvelopeProviderTrust,

@@ -27,7 +27,7 @@ export interface ExpectedExchange {
   readonly constraints?: Constraints | undefined
 }
 
-/** Turns every expectation into one check, named for its claim. */
+/** Makes one check of every expectation, named for its claim. */
 export function checkExchange(claims: ReceiptClaims, expected: ExpectedExchange): Check[] {
   const pairs = [
     ['receipt_id', claims.jti, expected.id],
@@ -51,7 +51,7 @@ const KNOWN_ENDPOINTS: readonly string[] = RECEIPT_ENDPOINTS
 const WITHOUT_COMPLETION: readonly string[] = ['/v1/embeddings'] satisfies ReceiptEndpoint[]
 
 /**
- * The endpoint must be one that issues receipts, the expected one, and consistent with the other claims; it
+ * Checks the endpoint: it must be one that issues receipts, the expected one, and consistent with the other claims. It
  * determines the format of the bytes that the client's digests cover. Receipts of earlier versions have none, which
  * fails only if one is expected.
  */
@@ -80,8 +80,8 @@ function endpointFault(
 }
 
 /**
- * The requirements on the provider, from the receipt itself and from its verifier, against the receipt's statements
- * on the provider. No check where there are none.
+ * Checks the requirements on the provider, from the receipt itself and from its verifier, against the receipt's
+ * statements on the provider. Makes no check where there are none.
  */
 export function checkConstraints(claims: ReceiptClaims, asked: Constraints | undefined): Check[] {
   const { constraints: held } = claims
@@ -100,7 +100,9 @@ export function checkConstraints(claims: ReceiptClaims, asked: Constraints | und
 
 const referenceSchema = z.object({ sha256: z.string() })
 
-/** The provider by the receipt's own statements; where they are contradictory or missing, nothing is proven. */
+/**
+ * The provider according to the receipt's own statements; where they are contradictory or missing, nothing is proven.
+ */
 function recordedPeer(claims: ReceiptClaims): ProvenPeer {
   const block = claims.inference_attestation ?? claims.provider_attestation
   const summarized = block?.evidence_summary?.['evidence_sha256']
@@ -113,14 +115,14 @@ function recordedPeer(claims: ReceiptClaims): ProvenPeer {
   }
 }
 
-/** The key that the receipt names must be the one that signed it. */
+/** Checks that the key that the receipt names is the one that signed it. */
 export function checkKeyContext(claims: ReceiptClaims, kid: string | undefined): Check {
   const { kid: stated, verification_mode: mode } = claims.receipt_signature
   const fault = stated === kid ? undefined : `it names ${stated}, but ${kid} signed it`
   return judge('receipt_key_context', fault, `${stated}, ${mode}`)
 }
 
-/** The key must exist from its first evidence on, and no longer than its JWK states, if it does. */
+/** Checks the time of issue: after the key's first evidence, and within the dates in its JWK, if it has any. */
 export function checkTime(
   claims: ReceiptClaims,
   { nbf, exp }: Es256Jwk,

@@ -6,7 +6,7 @@ import type { SimulatedPolicy } from './snp/anchors.ts'
 /** The hop of a provider as recorded in a receipt, with everything needed to judge it again. */
 export interface ProviderHop {
   readonly block: AttestationBlock
-  /** `findEvidence` selects what the block names. */
+  /** Candidates; `findEvidence` selects the one that the block names. */
   readonly evidence: EvidenceBySha256
   /** Digests of the provider's request and response: SHA-256 in lowercase hex, from the receipt. */
   readonly exchange: { readonly requestDigest: string; readonly responseDigest: string }
@@ -19,7 +19,7 @@ export interface JudgedHop {
   readonly checks: readonly Check[]
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** Evidence of a simulated platform that was allowed. */
+  /** Whether the evidence is of a simulated platform, which was allowed. */
   readonly simulated: boolean
 }
 
@@ -90,8 +90,8 @@ export async function checkProvider(
 }
 
 /**
- * A hop that the router itself calls simulated is refused as such, whether or not it is judged again; so is one that is found
- * to be. Where simulated platforms are allowed, the check says that this is one.
+ * Refuses a hop that the router itself calls simulated, whether or not it is judged again, and one that is found to be
+ * simulated. Where simulated platforms are allowed, the check says that this is one.
  */
 function refuseSimulated(
   { attestation_strength: strength }: Pick<AttestationBlock, 'attestation_strength'>,

@@ -8,13 +8,15 @@ import { findNewestBundle, type NewestBundle } from './newest-bundle.ts'
 import type { SnpOptions } from './snp/verify-snp.ts'
 import type { AcceptedBundle } from './trust-bundle.ts'
 
-/** The accepted routers, and what is known about later revocations. */
+/** The routers that are accepted, and what is known about later revocations. */
 export interface RouterTrust {
   /** The router's release root. */
   readonly rootJwk: Es256Jwk
   /** Environments whose bundles are accepted. */
   readonly environments: readonly string[]
-  /** Bundles besides the one in the receipt (compact JWS), as new as possible: the newest one's revocations count. */
+  /**
+   * Bundles besides the one in the receipt (compact JWS), as new as possible: the newest one's revocations are used.
+   */
   readonly bundles?: readonly string[]
   readonly lastAccepted?: AcceptedBundle | undefined
   /**
@@ -54,7 +56,7 @@ export async function checkRouter(
   const hop = await checkEnvelopeHop(block, {
     ...options,
     now: claims.iat * 1000,
-    // The caller's list is current; the envelope's own list is of its day.
+    // The caller's list is current; the envelope's own list is as of the receipt.
     crlNow: options.crl === undefined ? undefined : options.now,
     trust: { rootJwk, environments, newest: newest.bundle, acceptBeforeRevocation },
   })
@@ -81,7 +83,10 @@ function checkReceiptKey(claims: ReceiptClaims, { envelope }: HopResult): Check 
   return judge('receipt_key', fault, kid)
 }
 
-/** Receipts and evidence of earlier versions name no configuration; where one does, the other must name the same. */
+/**
+ * Checks the configuration. Receipts and evidence of earlier versions name none; if one of them names one, the other
+ * must name the same.
+ */
 function checkConfiguration(claims: ReceiptClaims, { envelope }: HopResult): Check[] {
   if (envelope === undefined) return []
   const binding = envelope.report_data_binding

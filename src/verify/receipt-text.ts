@@ -7,17 +7,17 @@ const DOCUMENT = 'receipt file'
 
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })
 
-/** A receipt as a person has it. */
+/** A receipt as a user has it. */
 export interface ReceiptText {
-  /** Only where the text is the router's whole answer. */
+  /** Present only where the text is the router's complete answer. */
   readonly id: string | undefined
   /** The compact JWS. */
   readonly receipt: string
 }
 
 /**
- * Reads the router's whole answer to `GET /v1/receipts/{id}`, or only the JWS in it.
- * @throws MalformedEvidence for anything else; of a model's answer it says how to get its receipt
+ * Reads the router's complete answer to `GET /v1/receipts/{id}`, or just the JWS from it.
+ * @throws MalformedEvidence for anything else; for a model's answer, the message says how to get its receipt
  */
 export function readReceiptText(text: string): ReceiptText {
   const trimmed = text.trim()

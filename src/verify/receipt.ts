@@ -41,24 +41,24 @@ export interface ReceiptOptions extends Omit<RouterHopOptions, 'trust'>, Provide
 /** `signature_only`: every check holds, but nothing was verified about the machine behind the key. */
 export type ReceiptOutcome = 'valid' | 'not_valid' | 'signature_only'
 
-/** `ok` is true for the outcome `valid` alone. */
+/** `ok` is true only for the outcome `valid`. */
 export interface ReceiptResult extends Verdict {
   readonly outcome: ReceiptOutcome
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** A simulated platform is part of this receipt's proof: it proves nothing about any machine. */
+  /** Whether a simulated platform is part of this receipt's proof, which then proves nothing about any machine. */
   readonly simulated: boolean
   readonly provider: ProviderStatus
-  /** Only where the signature is verified. */
+  /** Present only where the signature is verified. */
   readonly claims?: ReceiptClaims
   /** The newest known bundle, to be stored. */
   readonly accepted?: NewestBundle['accepted']
 }
 
 /**
- * Verifies a receipt ("Receipts" in docs/api.md): key -> signature -> claims -> the router's attestation from its
- * full evidence, as of the time of issue and with every revocation known now -> the provider's attestation under the
- * caller's policy. No claim is read before the signature is verified.
+ * Verifies a receipt ("Receipts" in docs/api.md): the key, the signature, the claims, then the router's attestation
+ * from its full evidence, as of the time of issue and with every revocation known now, then the provider's attestation
+ * under the caller's policy. No claim is read before the signature is verified.
  * @throws MalformedEvidence when the receipt or the key set cannot be parsed
  */
 export async function verifyReceipt(text: string, options: ReceiptOptions): Promise<ReceiptResult> {

@@ -5,11 +5,11 @@ import { parseStrictJson } from '../protocol/strict-json.ts'
 import { finishedItem, tellsMore } from './last-event.ts'
 
 /**
- * SHA-256 (hex) of an answer as its receipt states it: of the whole body, or of a stream's bytes before the event
- * with `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; anything
- * after it would be unsigned.
- * @throws MalformedEvidence when the stream continues after its end mark or within the event with `service`, or that
- *   event tells more of the answer than the signed ones
+ * SHA-256 (hex) of an answer as its receipt states it: of the complete body, or of a stream's bytes before the event
+ * with `service`, which names the receipt and so cannot be covered by it. Routers end a stream with that event;
+ * anything after it would be unsigned.
+ * @throws MalformedEvidence when the stream continues after its end mark or within the event with `service`, or when
+ *   that event says more of the answer than the signed events
  */
 export async function responseDigest(body: Bytes): Promise<string> {
   const end = startOfServiceEvent(body)
@@ -35,7 +35,7 @@ function startOfServiceEvent(body: Bytes): number | undefined {
           'its last event has more lines than the router writes there',
         )
       }
-      // Strictly: where a member is repeated, readers disagree on which one counts.
+      // Strict parsing: where a member is repeated, readers disagree on its value.
       const last = parseStrictJson(json, 'answer', { maxDepth: MAX_DEPTH, halfPairs: 'accept' })
       if (tellsMore({ name: lines.groups?.['name'], data: last }, items)) {
         throw new MalformedEvidence(
@@ -56,12 +56,14 @@ function startOfServiceEvent(body: Bytes): number | undefined {
 }
 
 /**
- * The event with `service` as routers write it. More lines, and carriage returns alone, which end lines and events too
- * (HTML Standard, "Server-sent events"), could hide further events in it.
+ * The event with `service` as routers write it. Additional lines, or lone carriage returns, which also end lines and
+ * events (HTML Standard, "Server-sent events"), could hide further events in it.
  */
 const LAST_EVENT = /^(?:event: ?(?<name>[^\r\n]*)\r?\n)?data: ?[^\r\n]*\r?\n(?:\r?\n)?$/
 
-/** A request may nest 512 levels, and the last event of `/v1/responses` repeats its tools a few levels deeper. */
+/**
+ * A request may be nested 512 levels deep, and the last event of `/v1/responses` repeats its tools a few levels deeper.
+ */
 const MAX_DEPTH = 520
 
 /** The end mark of chat completions. */

@@ -3,7 +3,7 @@ import type { CheckName } from './check-names.ts'
 import { firstFault } from './check.ts'
 import { milliseconds } from './clock.ts'
 
-/** What a bundle can revoke, in the bundle's notation. */
+/** The values that a bundle can revoke, in the bundle's notation. */
 export interface Revocable {
   readonly measurement?: string
   readonly identityTag?: string
@@ -11,17 +11,17 @@ export interface Revocable {
   readonly keys?: readonly (string | undefined)[]
 }
 
-/** Which revocations count, and whether their start is considered. */
+/** Which revocations apply, and whether their start is considered. */
 export interface RevocationRule {
   readonly bundles: readonly Pick<TrustBundle, 'revoked'>[]
   /**
-   * Milliseconds since 1970: accepts something made at this time if it was revoked only from a later time. The holder
+   * Milliseconds since 1970: accepts a document made at this time if it was revoked only from a later time. The holder
    * of the key states that time, so it is undefined unless a person has decided to trust it.
    */
   readonly madeAt?: number | undefined
 }
 
-/** A description of the first revocation that covers one of these; undefined where none does. */
+/** Describes the first revocation that covers one of these values; undefined where none does. */
 export function revocationFault(
   { measurement, identityTag, keys = [] }: Revocable,
   { bundles, madeAt }: RevocationRule,
@@ -35,8 +35,8 @@ export function revocationFault(
 }
 
 /**
- * A note on a revocation that covers one of these, but is not considered because of its start: what a person has decided
- * to accept must not pass for something that is not revoked. Empty where there is none.
+ * A note on a revocation that covers one of these values, but is disregarded because of its start: something that a
+ * person has decided to accept must not look as if it were not revoked. Empty where there is none.
  */
 export function disregardedRevocation(
   check: CheckName,

@@ -2,17 +2,17 @@ import type { Bytes } from '../protocol/bytes.ts'
 import { sha256Hex } from '../protocol/digest.ts'
 import { readKeyConfig } from '../protocol/hpke-key-config.ts'
 
-/** The HPKE key that a router serves, as `LiveExpectations` take it. */
+/** The HPKE key that a router serves, in the form of `LiveExpectations`. */
 export interface ServedHpkeKey {
   readonly hpkeKeyConfigSha256?: string
-  /** Why there is nothing to compare, where there is not. */
+  /** Why there is no key to compare, if there is none. */
   readonly notes: readonly string[]
 }
 
 /**
- * Reads what a router answered at `/.well-known/hpke-keys`, for the check `hpke_key`. A router that serves no key cannot
- * be sent encrypted bodies, so that is a note and no fault.
- * @throws MalformedEvidence when what is served is no such key
+ * Reads a router's answer at `/.well-known/hpke-keys`, for the check `hpke_key`. A router that serves no key cannot be
+ * sent encrypted bodies, so that is a note and not a fault.
+ * @throws MalformedEvidence when the answer is not such a key
  */
 export async function readServedHpkeKey(answer: {
   readonly status: number

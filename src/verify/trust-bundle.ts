@@ -15,15 +15,15 @@ export interface AcceptedBundle {
   /** RFC 7638 thumbprint of the release root. */
   readonly root: string
   readonly version: number
-  /** Over the JWS text, lowercase hex. */
+  /** SHA-256 over the JWS text, lowercase hex. */
   readonly sha256: string
   /** The compact JWS, where it is known. */
   readonly jws?: string | undefined
 }
 
 /**
- * Whether both are the same statement. Of each ECDSA signature anyone can make a second one (r, n - s), so two texts that differ
- * only in their signature are no two bundles.
+ * Whether both are the same statement. Anyone can make a second valid ECDSA signature from a given one (r, n - s), so
+ * two texts that differ only in their signature count as one bundle.
  */
 export function isSameBundle(left: AcceptedBundle, right: AcceptedBundle): boolean {
   if (left.jws === undefined || right.jws === undefined) return left.sha256 === right.sha256
@@ -45,15 +45,15 @@ export interface TrustBundleOptions {
 }
 
 export interface TrustBundleResult extends Verdict {
-  /** Only where every check holds, so that a refused bundle cannot be used by mistake. */
+  /** Present only where every check holds, so that a refused bundle cannot be used by mistake. */
   readonly bundle?: TrustBundle
   /** What to store as the next `lastAccepted`; only where every check holds. */
   readonly accepted?: AcceptedBundle
 }
 
 /**
- * Verifies a trust bundle with the release root: signature -> dates -> environment -> version. Its content is not
- * read before its signature is verified.
+ * Verifies a trust bundle with the release root: the signature, the dates, the environment, and the version. Its
+ * content is not read before its signature is verified.
  * @throws MalformedEvidence when the root key, the JWS or the bundle cannot be parsed
  * @throws TypeError when `now` is not a number
  */
@@ -101,7 +101,9 @@ function checkEnvironment({ environment }: TrustBundle, accepted: readonly strin
   return judge('trust_bundle_environment', fault, environment)
 }
 
-/** Versions are compared under one root only: bundles of another root are a separate history. */
+/**
+ * Checks the version. Versions are compared only under the same root: bundles of another root are a separate history.
+ */
 function checkVersion(accepted: AcceptedBundle, last: AcceptedBundle | undefined): Check {
   const before = last?.root === accepted.root ? last : undefined
   const fault =

@@ -5,16 +5,16 @@ export interface BoxDefinition {
   readonly id: string
   readonly column: Column
   readonly title: string
-  /** What is proven once it holds. */
+  /** The statement that is proven when the box holds. */
   readonly says: string
   readonly checks: readonly CheckName[]
-  /** Where given, it holds only if each of these was checked: the others alone do not prove the statement. */
+  /** If given, the box holds only if each of these checks was made: the others alone do not prove the statement. */
   readonly decisive?: readonly CheckName[]
-  /** Boxes without which its own checks mean nothing. */
+  /** The ids of the boxes that must hold for its own checks to prove anything. */
   readonly restsOn: readonly string[]
-  /** The documents of this part, by their names in `MalformedEvidence`. */
+  /** The documents that belong to this part, by their names in `MalformedEvidence`. */
   readonly documents?: readonly string[]
-  /** The envelope's members of this part. */
+  /** The members of the attestation envelope that belong to this part. */
   readonly members?: readonly string[]
 }
 

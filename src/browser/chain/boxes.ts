@@ -152,7 +152,7 @@ const NEWEST: BoxDefinition = {
   documents: ['published trust bundle', 'trust bundle'],
 }
 
-/** The picture of a running router, and that of a receipt. */
+/** The boxes that show the proof of a running router, and those that show the proof of a receipt. */
 export const PICTURES = {
   router: [...HARDWARE, EVIDENCE, ...BINDING, NONCE, ...RELEASE, LOGGED],
   receipt: [

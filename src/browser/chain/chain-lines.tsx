@@ -7,7 +7,10 @@ interface Line {
   readonly state: BoxState
 }
 
-/** Lines between the boxes, redrawn whenever these move. They add nothing to the text of the boxes. */
+/**
+ * Lines between the boxes, redrawn whenever the boxes move. They repeat what the text of the boxes says, so screen
+ * readers skip them.
+ */
 export function ChainLines({ boxes }: { readonly boxes: readonly Box[] }) {
   const drawing = useRef<SVGSVGElement>(null)
   const [lines, setLines] = useState<readonly Line[]>([])
@@ -47,7 +50,10 @@ function linesOf(boxes: readonly Box[], picture: Element): Line[] {
   )
 }
 
-/** A curve from the lower edge to the upper one within a column, else from side to side. */
+/**
+ * A line between two boxes: from the lower edge of one to the upper edge of the other within a column, otherwise from
+ * side to side.
+ */
 function curve(from: DOMRect, to: DOMRect): string {
   if (Math.abs(from.x - to.x) < 8) {
     const x = from.x + 22

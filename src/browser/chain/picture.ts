@@ -4,9 +4,9 @@ import type { BoxDefinition } from './box-definition.ts'
 import { PICTURES, type PictureKind } from './boxes.ts'
 
 /**
- * `holds`: all of its checks hold, and so does everything that it depends on. `simulated`: the same, on a platform that
- * proves nothing. `failed`: a check of its own failed. `moot`: something it depends on does not hold, so that its
- * checks prove nothing. `open`: there was nothing to check.
+ * The state of a box. `holds`: its own checks and all boxes that it depends on hold. `simulated`: the same, on a
+ * simulated platform, which proves nothing. `failed`: one of its own checks failed. `moot`: a box that it depends on
+ * does not hold, so its own checks prove nothing. `open`: there was nothing to check.
  */
 export type BoxState = 'holds' | 'simulated' | 'failed' | 'moot' | 'open'
 
@@ -14,7 +14,7 @@ export interface Box extends BoxDefinition {
   readonly state: BoxState
   /** Its own checks, as the verifier made them. */
   readonly findings: readonly Check[]
-  /** Why it cannot be parsed. */
+  /** Why its document cannot be parsed. */
   readonly unreadable?: string
 }
 
@@ -86,7 +86,7 @@ function judgeBox(
 const ROUTER_HOP = 'router_attestation.'
 const PROVIDER_HOP = /^(inference|provider)_attestation\./
 
-/** The id of the box that a check belongs to; undefined where there is none. */
+/** The id of the box that a check belongs to; undefined when there is none. */
 export function boxOfCheck(
   definitions: readonly BoxDefinition[],
   name: string,

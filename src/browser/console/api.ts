@@ -8,19 +8,19 @@ export interface Session {
   readonly expires_at: string | null
 }
 
-/** The admin interface of the router that served the page, in a session whose cookie no script can read. */
+/** The admin API of the router that served the page. The session cookie is HttpOnly: no script can read it. */
 export interface Api {
-  /** @throws ApiFailure for every answer but 200, and for one that cannot be read */
+  /** @throws ApiFailure for every status but 200, and for an answer that does not match the schema */
   json<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>>
-  /** The session that the browser has. @throws ApiFailure where it has none */
+  /** The browser's current session. @throws ApiFailure when there is none */
   session(): Promise<Session>
-  /** Begins a session; the token is forgotten. @throws ApiFailure */
+  /** Starts a session; the token is not stored. @throws ApiFailure */
   signIn(token: string): Promise<Session>
   /** @throws ApiFailure */
   signOut(): Promise<void>
 }
 
-/** The router refused or did not answer; `status` is 0 where nothing came back. */
+/** The router refused the request or did not answer; `status` is 0 when there was no answer. */
 export class ApiFailure extends Error {
   readonly status: number
 
@@ -38,12 +38,12 @@ const sessionSchema = z.object({
   expires_at: z.string().nullable(),
 })
 
-/** A page of another origin cannot send it. */
+/** CSRF protection: a page of another origin cannot send this header. */
 const OWN_PAGE = { 'x-cmr-console': '1' }
 
 const SESSION_PATH = '/admin/session'
 
-/** With other characters a browser sends no request at all. */
+/** Browsers refuse to send a header with other characters. */
 const HEADER_TEXT = /^[\x20-\x7e]*$/
 
 export const API: Api = {
@@ -59,7 +59,7 @@ export const API: Api = {
   },
 }
 
-/** What an endpoint that needs no token answers. @throws ApiFailure */
+/** The answer of an endpoint that needs no token. @throws ApiFailure */
 export function readPublic<Schema extends z.ZodType>(
   path: string,
   schema: Schema,
@@ -92,7 +92,7 @@ async function send(method: string, path: string, headers: Readonly<Record<strin
   }
 }
 
-/** The message of an error answer, where it is one of this interface. */
+/** The message of an error answer; undefined when the text is not in the error format of the admin API. */
 export function messageOf(text: string): string | undefined {
   return errorSchema.safeParse(parse(text)).data?.error.message
 }

@@ -16,7 +16,10 @@ export interface Question {
   readonly messages: readonly Message[]
 }
 
-/** An answer with the exact bytes that its receipt is about: those before encryption and after decryption. */
+/**
+ * An answer, with the exact bytes that its receipt covers: the request before encryption and the response after
+ * decryption.
+ */
 export interface Asked {
   readonly text: string
   readonly request: Bytes
@@ -35,10 +38,11 @@ const chunkSchema = z.looseObject({
 const PATH = '/v1/chat/completions'
 
 /**
- * Asks for an answer as a stream and reports its text as it grows.
- * @param send carries the request; bodies that it sends are encrypted to a router that it has proven
- * @throws ApiFailure when the router refuses, or the stream ends in an error
- * @throws ClientError when the router is not proven, or the answer was changed on its way
+ * Requests a streamed answer and reports its text as it grows.
+ * @param send sends the request; encrypts its body to the proven router
+ * @param grown called with the whole text so far
+ * @throws ApiFailure when the router refuses the request, or the stream ends with an error
+ * @throws ClientError when the router is not proven, or the answer was changed in transit
  */
 export async function ask(
   { apiKey, model, reasoning, failover, messages }: Question,

@@ -3,7 +3,7 @@ interface BannerProps {
   readonly other: { readonly href: string; readonly name: string }
 }
 
-/** The head of both pages, with the way past it for who uses a keyboard. */
+/** The header of both pages, with a skip link for keyboard users. */
 export function Banner({ name, other }: BannerProps) {
   return (
     <header class="banner">

@@ -9,12 +9,12 @@ import type { ConsoleDeps } from './deps.ts'
 export interface Turn {
   readonly question: string
   readonly text: string
-  /** What its receipt came to, or why there is none; undefined while it is not known. */
+  /** The verdict on its receipt, or why there is no receipt; undefined until known. */
   readonly receipt?: ReceiptReport | string
   readonly problem?: string
 }
 
-/** What the next question is asked with. */
+/** The settings for the next question. */
 export interface Settings {
   readonly model: string
   readonly reasoning: string
@@ -57,7 +57,7 @@ export function useChat(
       )
       put({ text: asked.text, receipt: await judge(asked, inputs, deps) })
     } catch (error) {
-      // What is there of a broken answer stays: it was billed.
+      // Keep the received part of an interrupted answer: it was billed.
       put({
         text,
         problem: error instanceof Error ? error.message : 'The question was not answered.',

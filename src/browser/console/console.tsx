@@ -23,7 +23,7 @@ interface ShownProps extends ViewProps {
   readonly deps: ConsoleDeps
 }
 
-/** The views by their place in the address. */
+/** The views, by the first part of the address fragment. */
 const VIEWS: readonly (readonly [
   place: string,
   name: string,
@@ -151,7 +151,10 @@ const [FIRST_VIEW] = VIEWS
 if (FIRST_VIEW === undefined) throw new Error('internal error: a console without views')
 const FIRST = FIRST_VIEW
 
-/** Rises every few seconds, and at once when somebody comes back to the page; stands still while nobody sees it. */
+/**
+ * A refresh counter that increases every few seconds and when the page becomes visible again. It stops while the page
+ * is hidden.
+ */
 function useLooks({ now, every }: ConsoleDeps) {
   const [state, setState] = useState(() => ({ look: 0, now: now() }))
   const last = useRef(0)

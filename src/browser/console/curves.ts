@@ -3,11 +3,11 @@ import { count, duration, euros } from './format.ts'
 
 export interface Curve {
   readonly label: string
-  /** The name of a colour of the style sheet. */
+  /** The name of the style sheet's colour variable. */
   readonly color: string
-  /** One for each time; null where there is none. */
+  /** One value for each time; null when there is none. */
   readonly values: readonly (number | null)[]
-  /** What stands beside its name. */
+  /** The text shown beside its label. */
   readonly total: string
 }
 
@@ -33,7 +33,7 @@ export const historySchema = z.object({
 export type History = z.output<typeof historySchema>
 type Step = History['data'][number]
 
-/** Curves of single codes; the rest is one more. */
+/** The maximum number of error codes with a curve of their own; one more curve sums up the rest. */
 const MAX_CODES = 4
 const COLORS = ['--bad', '--warn', '--accent', '--plum', '--idle'] as const
 
@@ -46,7 +46,10 @@ function counted(label: string, color: string, values: readonly number[]): Curve
   return { label, color, values, total: count(sum(values)) }
 }
 
-/** How many of a step's requests were answered with a status of a class, such as `4`. */
+/**
+ * The number of requests in a time step that were answered with an error of a status class.
+ * @param first the first digit of the status
+ */
 export function errorsOf({ errors }: Step, first: '4' | '5'): number {
   return sum(
     Object.entries(errors).flatMap(([code, value]) => (code.startsWith(first) ? value : [])),

@@ -188,7 +188,7 @@ function SpendPlot({ rows, now }: { readonly rows: Summary; readonly now: number
   )
 }
 
-/** The whole, and a curve for each of the keys that cost most. */
+/** A curve of the total spend, and one for each of the keys with the highest spend. */
 export function spendByKey(rows: Summary, times: readonly number[]): readonly Curve[] {
   const totals = new Map<string, number>()
   for (const { key_prefix: key, cost_eur: cost } of rows) {

@@ -40,7 +40,7 @@ const columnsAt = (now: number): readonly Column<Customer>[] => [
   ['Since', ({ created_at: time }) => ago(time, now)],
 ]
 
-/** @param after the last id of the page before; undefined: the first page */
+/** @param after the last id of the previous page; undefined for the first page */
 export function Customers({ after, ...props }: ViewProps & { readonly after: string | undefined }) {
   const from = after === undefined ? '' : `&after=${encodeURIComponent(after)}`
   const known = useData(props, `/admin/customers?limit=50${from}`, listSchema)

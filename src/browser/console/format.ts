@@ -1,4 +1,4 @@
-/** Numbers, amounts and times as people read them. */
+/** Formats numbers, amounts and times for people. */
 
 const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const SMALL = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
@@ -35,7 +35,7 @@ const STEPS = [
   [1, 's'],
 ] as const
 
-/** How long ago or ahead a time (RFC 3339) is, such as `5 min ago` or `in 2 h`. */
+/** The distance of a time (RFC 3339) from now, such as `5 min ago` or `in 2 h`. */
 export function ago(time: string | null, now: number): string {
   if (time === null) return '–'
   const seconds = Math.round((now - Date.parse(time)) / 1000)

@@ -9,7 +9,7 @@ interface GuaranteeProps {
   readonly rootKey: string
 }
 
-/** What was verified before anything is sent, against what, and what that does not cover. */
+/** Shows what was verified before anything was sent, against which release root, and what that does not cover. */
 export function Guarantee({ guest, rootKey }: GuaranteeProps) {
   return (
     <section class="guarantee" data-state={stateOf(guest)} aria-label="Protection">

@@ -4,14 +4,17 @@ import { AttestationRefused } from '../../client/errors.ts'
 import { InputFault, readRoot, type Inputs } from '../verifier/inputs.ts'
 import type { ConsoleDeps } from './deps.ts'
 
-/** How far this router is proven to the page. */
+/** The state of the verification of this router by the page. */
 export type Guest =
   | { readonly state: 'unknown' }
   | { readonly state: 'proving' }
   | { readonly state: 'refused'; readonly reason: string; readonly failed: readonly string[] }
   | { readonly state: 'proven'; readonly client: Client; readonly proof: Proof }
 
-/** Proves the router against a release root, anew whenever the root or the demands change. Without a root nothing is asked. */
+/**
+ * Verifies the router against a release root, again whenever the root or `allowSimulated` changes. Without a root it
+ * sends no request.
+ */
 export function useGuest({ rootKey, allowSimulated }: Inputs, deps: ConsoleDeps): Guest {
   const [guest, setGuest] = useState<Guest>({ state: 'unknown' })
   useEffect(() => {

@@ -33,7 +33,7 @@ const UNITS: Readonly<Record<number, string>> = {
   21600: 'per 6 hours',
 }
 
-/** What happens now, and what happened over time, whichever worker did it and however often the router was restarted. */
+/** The current state and the history. The history covers all workers and survives restarts of the router. */
 export function Overview(props: ViewProps) {
   const [hours, setHours] = useState(24)
   const history = useData(props, `/admin/history?hours=${hours}`, historySchema)
@@ -69,7 +69,7 @@ const routesSchema = z.object({ data: z.array(z.object({ state: z.string() })) }
 const providersSchema = z.object({ data: z.array(z.object({ state: z.string() })) })
 const listSchema = z.object({ data: z.array(z.unknown()) })
 
-/** What somebody who was woken looks at first. */
+/** The figures that an on-call operator looks at first. */
 function Now(props: ViewProps) {
   const routes = useData(props, '/admin/routes', routesSchema)
   const providers = useData(props, '/admin/providers', providersSchema)
@@ -117,7 +117,7 @@ function Now(props: ViewProps) {
 interface TileProps {
   readonly name: string
   readonly text: string | undefined
-  /** How many of what should be none; undefined where it is not known. */
+  /** A count that should be 0, such as failed deliveries; undefined when it is not known. */
   readonly bad?: number | undefined
   readonly href?: string
 }

@@ -6,7 +6,7 @@ interface PanelProps {
   readonly title: string
   readonly lead?: ComponentChildren
   readonly aside?: ComponentChildren
-  /** Takes the focus once it is shown: the view that somebody went to. */
+  /** Whether the heading takes the focus when the panel is shown: set for the view that the user navigated to. */
   readonly takesFocus?: boolean
   readonly children?: ComponentChildren
 }
@@ -31,7 +31,7 @@ export function Panel({ title, lead, aside, takesFocus = false, children }: Pane
   )
 }
 
-/** What stands in place of data while there is none, and why there is no newer one. */
+/** A placeholder while there is no data, and the problem when the data could not be refreshed. */
 export function LoadState({ data, problem }: Known<unknown>) {
   return (
     <>

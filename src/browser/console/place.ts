@@ -1,9 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** Where in the console somebody is: kept in the fragment of the address, so that the browser's own buttons work. */
+/**
+ * The current location in the console. Stored in the URL fragment, so that the browser's back and forward buttons work.
+ */
 export interface Place {
   readonly view: string
-  /** What follows the view's name: an id. */
+  /** The id after the view's name. */
   readonly id: string | undefined
   readonly query: URLSearchParams
 }

@@ -19,7 +19,7 @@ interface SettingsProps extends FieldsProps {
   readonly problem: string
 }
 
-/** What a chat is held with: the key, what proves the router, the model and how it answers. */
+/** The settings of a chat: the API key, the release root, the model and how it answers. */
 export function SettingsForm({ inputs, change, settings, set, models, problem }: SettingsProps) {
   return (
     <form class="settings" aria-label="Settings" onSubmit={(event) => event.preventDefault()}>

@@ -14,7 +14,7 @@ export interface PlotProps {
 
 const HEIGHT = 190
 
-/** Curves over time; what they come to stands in words below, and every value in a table that can be opened. */
+/** Curves over time, with their totals as text below and all values in a table that can be expanded. */
 export function Plot({ title, unit, times, curves, show }: PlotProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)
@@ -39,7 +39,7 @@ export function Plot({ title, unit, times, curves, show }: PlotProps) {
       plot.current?.destroy()
       plot.current = undefined
     }
-    // The curves are known by their names: their values change with every look.
+    // Redraws only when labels or colours change; new values arrive with every refresh and update the existing plot.
   }, [names])
   useEffect(() => {
     plot.current?.setData([[...times], ...curves.map(({ values }) => [...values])])
@@ -62,7 +62,7 @@ export function Plot({ title, unit, times, curves, show }: PlotProps) {
   )
 }
 
-/** Times that have any value, newest first. */
+/** A table of the times with a value other than 0, newest first. */
 function Values({ title, times, curves, show }: Omit<PlotProps, 'unit'>) {
   const rows = times
     .map((time, index) => ({ time, values: curves.map(({ values }) => values[index] ?? null) }))
@@ -120,7 +120,7 @@ function draw(target: HTMLElement, curves: readonly Curve[], show: PlotProps['sh
     stroke: color(curve.color),
     ...(curves.length === 1 && { fill: `${color(curve.color)}22` }),
     width: 2,
-    // A value without neighbours makes no line.
+    // Show points when there are gaps: a value without neighbours draws no line.
     points: { show: curve.values.includes(null), size: 6 },
     spanGaps: false,
   }))

@@ -91,7 +91,7 @@ function changesText(changes: Entry['changes']): string {
   return members.length === 0 ? '–' : members.join(', ')
 }
 
-/** @param before the last id of the page before; undefined: the first page */
+/** @param before the last id of the previous page; undefined for the first page */
 export function Audit({ before, ...props }: ViewProps & { readonly before: string | undefined }) {
   const from = before === undefined ? '' : `&before=${encodeURIComponent(before)}`
   const known = useData(props, `/admin/audit?limit=50${from}`, auditSchema)

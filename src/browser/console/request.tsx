@@ -42,7 +42,7 @@ const requestSchema = z.object({
 
 type Followed = z.output<typeof requestSchema>
 
-/** @param id of the request that is shown; undefined where none is */
+/** @param id the id of the request to show; undefined for none */
 export function RequestView({ id, ...props }: ViewProps & { readonly id: string | undefined }) {
   const path = id === undefined ? undefined : `/admin/requests/${encodeURIComponent(id)}`
   const known = useData(props, path, requestSchema)

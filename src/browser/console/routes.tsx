@@ -39,7 +39,7 @@ type Route = z.output<typeof routeSchema>
 
 const SIGNS: Readonly<Record<string, string>> = { eur: '€', usd: '$' }
 
-/** `€ 0.20 in, € 0.60 out / M tokens`, or a price by unit. */
+/** `€ 0.20 in, € 0.60 out / M tokens`, or a price per unit. */
 export function priceText(price: z.output<typeof pricing>): string {
   if (price === null) return 'not priced'
   const sign = SIGNS[price.currency] ?? price.currency

@@ -3,12 +3,12 @@ import { ApiFailure, type Api, type Session } from './api.ts'
 
 interface SignInProps {
   readonly api: Api
-  /** Why somebody is asked to sign in. */
+  /** Why the user has to sign in. */
   readonly message: string
   readonly signedIn: (session: Session) => void
 }
 
-/** Takes an admin token, once: from then on the browser has a cookie that no script can read. */
+/** Takes an admin token once and exchanges it for a cookie that no script can read. */
 export function SignIn({ api, message, signedIn }: SignInProps) {
   const [token, setToken] = useState('')
   const [problem, setProblem] = useState('')

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 export type Column<Row> = readonly [
   head: string,
   cell: (row: Row) => ComponentChildren,
-  /** Of numbers, which are read from the right; or of long text, which is wrapped so that the columns after it stay in view. */
+  /** `number` aligns the column right; `long` wraps long text, so that the columns after it stay visible. */
   kind?: 'number' | 'long',
 ]
 
@@ -15,7 +15,7 @@ interface TableProps<Row> {
   readonly keyOf: (row: Row) => string
 }
 
-/** Rows under heads; on a narrow screen each row is a card with the heads beside its cells. */
+/** A table; on a narrow screen each row becomes a card with the column titles beside its cells. */
 export function Table<Row>({ caption, rows, columns, empty, keyOf }: TableProps<Row>) {
   if (rows.length === 0) return <p class="empty">{empty}</p>
   return (

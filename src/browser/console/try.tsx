@@ -59,7 +59,7 @@ export function Playground({ deps }: { readonly deps: ConsoleDeps }) {
   )
 }
 
-/** What is missing before a message can be sent; empty where nothing is. */
+/** What the user must still provide before a message can be sent; empty when nothing is missing. */
 function lackOf({
   guest,
   key,

@@ -3,17 +3,17 @@ import type * as z from 'zod'
 import { ApiFailure } from './api.ts'
 import type { ViewProps } from './view.ts'
 
-/** What is known of something that the router was asked for. */
+/** The result of requests for one path. */
 export interface Known<Value> {
   /** The newest answer; undefined while there is none. */
   readonly data: Value | undefined
-  /** Why there is no newer one; empty where there is. */
+  /** Why the last request failed; empty when it succeeded. */
   readonly problem: string
 }
 
 /**
- * Asks the router for something, and again with every look of the console. Of an earlier path nothing is shown.
- * @param path undefined: nothing is asked
+ * Requests a path from the router, and again on every refresh. Never shows data of a previous path.
+ * @param path undefined: nothing is requested
  */
 export function useData<Schema extends z.ZodType>(
   { api, look, ended }: Pick<ViewProps, 'api' | 'look' | 'ended'>,
@@ -44,7 +44,7 @@ export function useData<Schema extends z.ZodType>(
   return known.path === path ? known : NOTHING
 }
 
-/** The router says that the token is wrong, of which a signed-in reader knows nothing. */
+/** Shown instead of the router's message about a wrong token, which would confuse a user who signed in earlier. */
 const SESSION_OVER = 'Your session has ended. Sign in again.'
 
 const NOTHING = { data: undefined, problem: '' }

@@ -1,12 +1,12 @@
 import type { Api } from './api.ts'
 
-/** What every view of the console is given. */
+/** The props of every view. */
 export interface ViewProps {
   readonly api: Api
-  /** Rises with every look at the router. */
+  /** The refresh counter: data is requested again when it changes. */
   readonly look: number
-  /** Of that look, ms since the epoch. */
+  /** The time of that refresh, ms since the epoch. */
   readonly now: number
-  /** The session is over. */
+  /** Called when the session has ended, with the message to show. */
   readonly ended: (message: string) => void
 }

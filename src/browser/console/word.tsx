@@ -1,4 +1,4 @@
-/** How good a word of the interface is; what is not listed is neither. */
+/** How good each state is; a state that is not listed is neutral. */
 const MOODS: Readonly<Record<string, 'good' | 'warn' | 'bad'>> = {
   closed: 'good',
   verified: 'good',
@@ -28,7 +28,7 @@ export const Word = ({ text }: { readonly text: string }) => (
   </span>
 )
 
-/** The states of a circuit in words of operators. */
+/** The states of a route's circuit breaker, in the words shown to operators. */
 export const CIRCUIT_WORDS: Readonly<Record<string, string>> = {
   closed: 'active',
   half_open: 'pending',

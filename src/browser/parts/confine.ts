@@ -1,7 +1,7 @@
 /**
- * Makes the browser refuse every origin but one from now on: an additional content security policy can only tighten the
- * page's own.
- * @returns whether the page may connect to this origin; false where it was already confined to another one
+ * Restricts the page's connections to one origin for the rest of its life. It adds a content security policy, which can
+ * only tighten the page's own.
+ * @returns whether the page may connect to this origin; false when it was already restricted to another one
  */
 export function confineTo(origin: string, page: Document): boolean {
   const before = page.head.querySelector<HTMLMetaElement>('meta[data-confined-to]')

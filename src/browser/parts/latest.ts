@@ -1,6 +1,6 @@
 /**
- * Shows what was asked for last. A router decides how long it takes to answer: what it answered to an earlier question, under
- * another root for example, must not come late and stand in the place of the verdict on a later one.
+ * Shows only the result of the latest request. A router decides how long its answer takes, so the late result of an
+ * earlier request, for example under another release root, must not replace a newer verdict.
  */
 export class Latest<Value> {
   readonly #show: (value: Value) => void
@@ -10,13 +10,13 @@ export class Latest<Value> {
     this.#show = show
   }
 
-  /** Shows a value; what is still awaited is not shown any more. */
+  /** Shows a value, and discards the results of pending work. */
   set(value: Value): void {
     this.#turn += 1
     this.#show(value)
   }
 
-  /** Shows what the work leads to, unless something else was asked for meanwhile. */
+  /** Shows the result of the work, unless something newer was requested meanwhile. */
   async await(work: Promise<Value>): Promise<void> {
     this.#turn += 1
     const turn = this.#turn

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 /**
- * The pages' content security policy forbids functions compiled from text, and zod tries to compile one for each
- * schema. Must be imported before everything that has schemas.
+ * Disables zod's compilation of schemas to code, which the content security policy of the pages forbids
+ * (`unsafe-eval`). Must be imported before every module that defines schemas.
  */
 z.config({ jitless: true })

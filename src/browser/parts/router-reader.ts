@@ -1,11 +1,11 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { readBounded } from '../../protocol/read-bounded.ts'
 
-/** Every genuine document is smaller. */
+/** Limits the size of an answer; every genuine document is smaller. */
 const MAX_BYTES = 16 * 1024 * 1024
 const WITHIN_MS = 60_000
 
-/** The router gave no usable answer. */
+/** The router did not answer, or its answer is unusable. */
 export class RouterUnavailable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -23,14 +23,14 @@ export interface RouterReader {
   readonly base: URL
   /**
    * @param path such as `/attestation`
-   * @throws RouterUnavailable without an answer
+   * @throws RouterUnavailable when there is no usable answer
    */
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<ReadAnswer>
-  /** The same as a `fetch` that accepts addresses of this router only. */
+  /** `get` in the form of `fetch`; accepts only addresses of this router. */
   readonly fetch: typeof fetch
 }
 
-/** @throws RouterUnavailable when it is not a valid address */
+/** @throws RouterUnavailable when the text is not a valid address */
 export function parseRouterAddress(text: string): URL {
   const typed = text.trim()
   const url = URL.canParse(typed) ? new URL(typed) : undefined

@@ -27,7 +27,7 @@ function Facts({ title, lead, facts }: { title: string; lead: string; facts: rea
   )
 }
 
-/** The statements of a router's evidence; they are only as reliable as the verdict above them. */
+/** The content of a router's evidence; it is only as reliable as the verdict above it. */
 export function RouterFacts({ report, router }: { report: RouterReport; router: string }) {
   const { envelope, bundle, result } = report
   const snp = result?.report && summarizeSnp(result.report)

@@ -6,7 +6,7 @@ import { fromBase64 } from '../../protocol/bytes.ts'
 import { kindOf, type UserFile } from '../parts/user-file.ts'
 import { textOf, type InputFault, type Inputs } from './inputs.ts'
 
-/** The properties of every part of the form. */
+/** The props of every part of the form. */
 export interface FieldProps {
   readonly inputs: Inputs
   readonly change: (changes: Partial<Inputs>) => void

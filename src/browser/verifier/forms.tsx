@@ -8,7 +8,7 @@ import {
   type FieldProps,
 } from './fields.tsx'
 
-/** The accepted routers: the same fields for a router and for a receipt. */
+/** The fields that decide which routers are accepted, the same for the verification of a router and of a receipt. */
 function TrustFields(props: FieldProps) {
   return (
     <>
@@ -114,7 +114,7 @@ export function ReceiptForm(props: FieldProps) {
   )
 }
 
-/** The bodies with which the receipt is compared. */
+/** The bodies that are compared with the receipt. */
 function BodyFields(props: FieldProps) {
   return (
     <div class="pair">

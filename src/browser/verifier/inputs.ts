@@ -98,7 +98,7 @@ export function readRoot(text: string): Es256Jwk {
   throw new InputFault('rootKey', 'This is no public ES256 key in JWK form.')
 }
 
-/** A release root alone means the default policy of the adapter `envelope` with that root. */
+/** A file with only a release root stands for the default policy of the adapter `envelope` with that root. */
 function policyOf({ providerPolicy, environment }: Inputs): ReceiptInput['providerPolicy'] {
   if (providerPolicy.trim() === '') return undefined
   const given = json('providerPolicy', providerPolicy)

@@ -21,9 +21,12 @@ import type { Findings } from '../chain/picture.ts'
 import { RouterUnavailable, type RouterReader } from '../parts/router-reader.ts'
 import type { Requirements, PageDeps } from './judge-router.ts'
 
-/** The user's data about one answer. Missing data is fetched from the router, or not compared. */
+/**
+ * The user's data about one answer. Missing data is fetched from the router where possible; bodies that are missing are
+ * not compared.
+ */
 export interface ReceiptInput {
-  /** The router's whole answer or the JWS; empty where it is to be fetched from the router by `id`. */
+  /** The router's whole answer or the JWS; empty to fetch the receipt from the router by `id`. */
   readonly text: string
   readonly id: string
   readonly apiKey: string
@@ -49,7 +52,7 @@ export interface ReceiptReport extends Findings {
 
 /**
  * Verifies a receipt with the available evidence.
- * @param router undefined where the user supplied everything
+ * @param router undefined when the user supplied everything
  * @throws RouterUnavailable when the router does not supply what is missing
  */
 export async function judgeReceipt(
@@ -91,7 +94,8 @@ async function judge(
   const published = router && (await publishedBundle(router))
   const jwks = input.jwks ?? (await fetchKeys(router))
   const evidence = await gatherEvidence(receipt, input, router)
-  // Only now: the router decides how long its answers take, and a newer bundle may have been stored meanwhile.
+  // Read after the router's answers: the router decides how long they take, and a newer bundle may have been stored
+  // meanwhile.
   const lastAccepted = await deps.state.read(rootJwk)
   const bundles = [...input.bundles, published, lastAccepted?.jws].filter(
     (jws) => jws !== undefined,
@@ -100,7 +104,7 @@ async function judge(
     now: deps.now(),
     jwks,
     evidence,
-    // What the router answers may be another receipt than the one that was asked for.
+    // The router may have returned another receipt than the requested one.
     expected: await expectations(isFetched ? input.id : id, input),
     router: { rootJwk, environments, bundles, lastAccepted },
     simulated: allowSimulated ? 'any' : 'refuse',
@@ -141,7 +145,10 @@ async function fetchReceipt(
 
 const receiptPath = (id: string) => `/v1/receipts/${encodeURIComponent(id)}`
 
-/** @throws RouterUnavailable where everybody on the way could read the key: a page from disk may send plain HTTP */
+/**
+ * @throws RouterUnavailable when the connection is plain HTTP, over which the network could read the key; a page opened
+ *   from disk can connect that way
+ */
 function authorization({ base }: RouterReader, apiKey: string): Readonly<Record<string, string>> {
   if (staysPrivate(base)) return { authorization: `Bearer ${apiKey}` }
   throw new RouterUnavailable(
@@ -168,7 +175,10 @@ async function publishedBundle(router: RouterReader): Promise<string | undefined
   return jws
 }
 
-/** Files of the user are identified by their digest; missing evidence is fetched from the router. */
+/**
+ * Collects the evidence of the receipt: the user's files, identified by their digests, and what is missing from the
+ * router.
+ */
 async function gatherEvidence(
   receipt: string,
   { evidence, apiKey }: ReceiptInput,
@@ -195,7 +205,10 @@ async function gatherEvidence(
   return found
 }
 
-/** The pieces of a list of evidence in the router's format; any other file is one piece. */
+/**
+ * The pieces of evidence in a file in the router's list format; empty when the file is not such a list and so is a
+ * single piece itself.
+ */
 function piecesOf(bytes: Bytes): ReadonlyMap<string, Bytes> {
   try {
     return readEvidenceList(bytes)
@@ -216,7 +229,10 @@ async function expectations(
   }
 }
 
-/** The same judge as the command's: a provider with a release root is held to the newest bundle known of that root. */
+/**
+ * The function that verifies the provider's hop, as in `verify receipt`: a provider with a release root is verified
+ * under the newest known bundle of that root.
+ */
 async function providerJudgeOf(
   { providerPolicy: policy }: ReceiptInput,
   bundles: readonly string[],

@@ -39,9 +39,9 @@ export interface PageDeps {
   /** 32 fresh random bytes in hex. */
   readonly nonce: () => string
   readonly state: BundleState
-  /** Judges providers' hops again; without it, hops are reported as recorded, which keeps the page smaller. */
+  /** Verifies the provider's hop again; without it, the page reports the hop as recorded, and is smaller. */
   readonly providerJudge?: typeof providerJudge
-  /** In place of AMD's roots. */
+  /** Trust anchors to use instead of AMD's roots. */
   readonly anchors?: readonly Anchor[]
 }
 
@@ -63,8 +63,7 @@ export const CONNECTION_NOTE =
   'tls_key: a page cannot see which key its own connection has; compare it with another tool'
 
 /**
- * Verifies a running router for a nonce of this page's own. A broken document does not prevent the others from being
- * judged.
+ * Verifies a running router with a fresh nonce. A malformed document does not prevent the verification of the others.
  * @throws RouterUnavailable when the router gives no evidence at all
  */
 export async function judgeRouter(
@@ -156,7 +155,7 @@ interface JudgedEnvelope extends Findings {
   readonly result?: Pick<EnvelopeResult, 'report' | 'chain' | 'manifest'>
 }
 
-/** What a router answered about itself. */
+/** The router's answers, and the nonce that they must contain. */
 interface Shown {
   readonly body: Bytes
   readonly hpkeKey: ReadAnswer
@@ -194,14 +193,14 @@ async function judgeEnvelope(
   const trust = bundle && { bundle, rootJwk }
   const whole =
     trust && (await attempt(() => verifyEnvelope(envelope, { ...options, trust, live })))
-  // Without a valid bundle and manifest, the hardware is still judged by itself.
+  // Without a valid bundle and manifest, the hardware is still verified by itself.
   const policy = bundle && policyOfBundle(bundle)
   const alone = policy === undefined ? options : { ...options, policy }
   const result = whole ?? (await attempt(() => verifyEnvelopeHardware(envelope, alone)))
   const { checks = [], notes = [] } = result ?? {}
   return {
     checks,
-    // The second verification meets the same fault again.
+    // The second verification reports the same malformed documents again.
     malformed: [...new Map(malformed.map((one) => [one.document, one])).values()],
     read: ['attestation envelope'],
     notes: [...notes, ...(served?.notes ?? [])],

@@ -10,7 +10,7 @@ import { browserState } from '../parts/browser-state.ts'
 import { NO_INPUTS, type Inputs } from './inputs.ts'
 import { Page, type PageProps, type Subject } from './page.tsx'
 
-/** The page's entry point, which reads what it needs from the browser. */
+/** The page's entry point: connects the page to the browser's storage, clock and random numbers. */
 
 const RESUME = 'cmr-verifier-resume'
 const LAST = 'cmr-verifier-last'

@@ -19,7 +19,7 @@ export type Subject = 'router' | 'receipt'
 
 export interface PageProps extends PageDeps {
   readonly first: { readonly subject: Subject; readonly inputs: Inputs; readonly start: boolean }
-  /** Allows the page to connect to one origin; false where this needs a reload, after which the page continues. */
+  /** Allows the page to connect to one origin; false when this needs a reload, after which the page resumes. */
   readonly confine: (origin: string, subject: Subject, inputs: Inputs) => boolean
   readonly remember: (inputs: Inputs) => void
   /** Why this browser cannot verify anything. */
@@ -105,14 +105,14 @@ function useOutcome() {
   return {
     outcome,
     latest,
-    /** A verdict is about what was given for it, and must not stand beside anything else. */
+    /** Hides the verdict when an input changes: a verdict applies only to the inputs that it was made for. */
     outdate: () => {
       if (outcome.kind !== 'fault') latest.set(NOT_JUDGED)
     },
   }
 }
 
-/** Two links of a chain. */
+/** The logo: two links of a chain. */
 function Mark() {
   return (
     <svg class="mark" viewBox="0 0 40 24" aria-hidden="true">

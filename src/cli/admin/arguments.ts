@@ -1,8 +1,13 @@
 import { InvalidArgumentError } from 'commander'
 
-/** Values of options, checked before the router is asked. Each throws `InvalidArgumentError` with what to give. */
+/**
+ * Parsers for option values, which run before the router is called. Each throws `InvalidArgumentError`, whose message
+ * says what to give.
+ */
 
-/** Money stays text from the command line to the ledger. */
+/**
+ * Amounts of money stay decimal text from the command line to the ledger, so that no floating-point rounding occurs.
+ */
 export function eur(text: string): string {
   if (/^\d+(\.\d+)?$/.test(text)) return text
   throw new InvalidArgumentError('give a decimal number of euros, such as 5.00')
@@ -13,7 +18,10 @@ export function whole(text: string): number {
   throw new InvalidArgumentError('give a whole number')
 }
 
-/** `none` lifts a limit. Any other text would, too: JSON has no number for it. */
+/**
+ * `none` removes a limit. Other text must be refused here: `Number` would make it NaN, which JSON writes as null, and
+ * null removes the limit too.
+ */
 export function wholeOrNone(text: string): number | 'none' {
   if (text === 'none') return text
   if (/^\d+$/.test(text)) return Number(text)
@@ -25,12 +33,12 @@ export function days(text: string): number {
   throw new InvalidArgumentError('give a whole number of days')
 }
 
-/** Null: what the service has. */
+/** Null for `default`: the value of the service applies. */
 export function wholeOrDefault(text: string): number | null {
   return text === 'default' ? null : whole(text)
 }
 
-/** Null: what the service has. */
+/** Null for `default`: the value of the service applies. */
 export function eurOrDefault(text: string): string | null {
   return text === 'default' ? null : eur(text)
 }

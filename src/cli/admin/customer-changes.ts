@@ -8,14 +8,17 @@ type Body = Readonly<Record<string, unknown>>
 export type AdminCall = (method: string, path: string, body?: Body) => Promise<void>
 
 /**
- * The path of a customer, or of something that belongs to it.
- * @throws StartError for an id that would lead to another path
+ * The path of a customer, or of something that belongs to the customer.
+ * @throws StartError for an id that would change the path, such as `..`
  */
 export function customerPath(id: string, ...further: readonly string[]): string {
   return ['/admin/customers', ...[id, ...further].map(segmentOf)].join('/')
 }
 
-/** `..` leads from a key to its customer: deleting that key would erase the customer. */
+/**
+ * URL parsing resolves `.` and `..` even when percent-encoded; an empty segment is dropped. Deleting the key `..` would
+ * therefore delete its customer.
+ */
 function segmentOf(id: string): string {
   if (/^\.{0,2}$/.test(id)) throw new StartError(`"${id}" is no id`)
   return encodeURIComponent(id)

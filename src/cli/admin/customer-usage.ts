@@ -3,7 +3,7 @@ import { whole } from './arguments.ts'
 import { customerPath, type AdminCall } from './customer-changes.ts'
 import { withQuery } from './operator-commands.ts'
 
-/** The options of both commands, and the parameters that they become. */
+/** The options of `usage` and `summary`, mapped to the query parameters of the admin API. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   limit: 'limit',
   offset: 'offset',

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { whole } from './arguments.ts'
 import type { AdminCall } from './customer-changes.ts'
 
-/** Commands about the router itself, and not about one customer of it. */
+/** Commands about the router itself, not about one of its customers. */
 export function addOperatorCommands(program: Command, call: AdminCall): void {
   addTokens(program, call)
   addAudit(program, call)
@@ -19,7 +19,7 @@ export function addOperatorCommands(program: Command, call: AdminCall): void {
   }
 }
 
-/** What is only shown, each at the path of its name. */
+/** Read-only commands; each one gets `/admin/<name>`. */
 const STATES = [
   ['routes', 'The health of all routes, as the answering instance sees it'],
   ['providers', 'How far each provider is verified, as the answering instance sees it'],
@@ -117,7 +117,7 @@ function addMaintenance(program: Command, call: AdminCall): void {
     )
 }
 
-/** A path with the options that were given as its query. */
+/** A path with the given options as its query. */
 export function withQuery(path: string, given: Readonly<Record<string, unknown>>): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(given)) query.set(name, String(value))

@@ -28,8 +28,8 @@ export class SettingsFile {
   }
 
   /**
-   * Empty where there is no file.
-   * @throws ConnectError when it cannot be read
+   * The content of the file; empty when the file does not exist.
+   * @throws ConnectError when the file cannot be read
    */
   read(): string {
     if (!existsSync(this.path)) return ''
@@ -45,7 +45,7 @@ export class SettingsFile {
   }
 
   /**
-   * Writes the record first, so that the original is safe in any case.
+   * Writes the record first, so that a failure at any later point cannot lose the original.
    * @throws ConnectError when the file cannot be written; then nothing is connected
    */
   change(after: string): void {
@@ -64,7 +64,10 @@ export class SettingsFile {
     }
   }
 
-  /** @throws ConnectError when nothing was connected, where the file was changed since, or where its original cannot be read */
+  /**
+   * @throws ConnectError when the tool is not connected, when the file was changed since and `force` is false, or when
+   *   the original cannot be read
+   */
   restore(force: boolean): void {
     if (!this.connected) throw new ConnectError(`${this.#tool} is not connected`)
     const record = this.#readRecord()
@@ -91,7 +94,7 @@ export class SettingsFile {
   }
 }
 
-/** Replaces the file, or makes it for its owner alone, with the directories that are missing. */
+/** Replaces the file, or creates it readable by its owner only, together with missing directories. */
 function writePrivate(path: string, content: string | Buffer): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   replaceFile(path, content, 0o600)

@@ -25,7 +25,7 @@ export interface Tool {
 
 const NAME = 'confidential-model-router'
 
-/** Tools require a key; the proxy replaces it with the real one. */
+/** Placeholder: tools require a key, and the proxy replaces it with the real one. */
 const NO_KEY = 'kept-by-the-proxy'
 
 export const TOOLS: Readonly<Record<string, Tool>> = {
@@ -94,7 +94,7 @@ function objectIn(settings: z.output<typeof objectSchema>, member: string) {
   return found.data
 }
 
-/** Changes JSON text, keeping its indentation and its end. */
+/** Changes JSON text, keeping its indentation and whether it ends with a newline. */
 function editJson(
   before: string,
   change: (settings: z.output<typeof objectSchema>) => z.output<typeof objectSchema>,

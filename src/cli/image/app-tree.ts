@@ -37,9 +37,8 @@ const NOT_RUN = [
 const NOT_RUN_PACKAGES = ['smol-toml', 'undici-7'].map((name) => `node_modules/${name}`)
 
 /**
- * Puts the sources of a commit and the packages of package-lock.json into `root/app`, and Node into `root/usr/bin`.
- * npm checks every package against the lock's digests, and no
- * package's script is run.
+ * Puts the sources of a commit and the packages of package-lock.json into `root/app`, and Node into `root/usr/bin`. npm
+ * checks every package against its digest in the lock file; no package's scripts are run.
  */
 export async function makeAppTree(root: string, commit: string): Promise<void> {
   const app = join(root, 'app')
@@ -64,7 +63,7 @@ async function compile(app: string): Promise<void> {
   await npm('ci', '--omit=dev', '--omit=peer')
 }
 
-/** Replaces the TypeScript in `app/src` by JavaScript, with the packages that are installed there. */
+/** Replaces the TypeScript in `app/src` with JavaScript, using the compiler installed in `app`. */
 export async function compileSources(app: string): Promise<void> {
   renameSync(join(app, 'src'), join(app, 'typescript'))
   const script =
@@ -73,7 +72,9 @@ export async function compileSources(app: string): Promise<void> {
   rmSync(join(app, 'typescript'), { recursive: true })
 }
 
-/** Writes those of the named files that a commit has below a directory. */
+/**
+ * Writes the named files and directories of a commit below `directory`, skipping those that the commit does not have.
+ */
 export async function checkOut(
   commit: string,
   names: readonly string[],
@@ -87,7 +88,7 @@ export async function checkOut(
   rmSync(archive)
 }
 
-/** Whether the working tree differs from the commit that is built. */
+/** Whether the working tree has uncommitted changes in files that an image contains. */
 export async function hasUncommitted(): Promise<boolean> {
   const status = await run('git', ['status', '--porcelain', '--', ...SOURCES, 'image'], {
     cwd: PROJECT_DIR,
@@ -112,7 +113,8 @@ export async function resolveCommit(name: string): Promise<string> {
 }
 
 /**
- * npm takes its registry, proxy and authorities from the environment; the lock's digests decide what it may install.
+ * The whole environment, because npm takes its registry, proxy and certificate authorities from it. This cannot change
+ * what npm installs: the lock file's digests decide that.
  */
 function ownEnvironment(): Record<string, string> {
   const given = Object.entries(process.env).filter(

@@ -15,7 +15,7 @@ export interface BuildPlan {
   readonly out: string
   /** The working directory; downloaded Debian packages stay there for later builds. */
   readonly work: string
-  /** In place of the sources of `image/inputs.json`. */
+  /** Used instead of the sources of `image/inputs.json`. */
   readonly sources: readonly string[] | undefined
   readonly log: (text: string) => void
 }
@@ -62,7 +62,7 @@ export async function buildImage({
 
 /**
  * Reads `image.json` of a finished image.
- * @throws ImageError when there is none
+ * @throws ImageError when the directory has no valid `image.json`
  */
 export function readImage(out: string): ImageDescription {
   try {

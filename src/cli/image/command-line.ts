@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
-/** The kernel settings every guest has. */
+/** The kernel settings of every guest. */
 const KERNEL_SETTINGS = [
-  // None: what the kernel says, such as the registers and the stack at a panic, would go to the host.
+  // No console: kernel messages, such as registers and stack at a panic, would go to the host.
   'console=null',
   // A guest whose root or memory differs from the measurement stops; the host learns nothing else.
   'panic=-1',
@@ -11,17 +11,17 @@ const KERNEL_SETTINGS = [
   'module.sig_enforce=1',
   'lockdown=confidentiality',
   'init_on_alloc=1',
-  // Of the ACPI tables, which are the host's, the kernel runs the program of one and of no other.
+  // The host supplies the ACPI tables. The kernel executes AML code from the DSDT only, not from SSDTs.
   'acpi_no_static_ssdt',
   'acpi_no_memhotplug',
-  // Nor does it follow their instructions for error records, by which a panic's messages would reach the host.
+  // Ignores the ACPI tables for error records (ERST, HEST), through which messages of a panic would reach the host.
   'erst_disable',
   'hest_disable',
   'bert_disable',
   'quiet',
 ]
 
-/** The parts of an image that are on the command line. */
+/** The parts of an image that go on the kernel command line. */
 export interface MeasuredRoot {
   readonly rootHash: string
   readonly rootBlocks: number

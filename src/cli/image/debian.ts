@@ -7,14 +7,14 @@ import { run } from './run.ts'
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
-/** APT with its own lists and sources: the machine's are unchanged, and root is not needed. */
+/** APT with lists and sources of its own: it does not touch those of the machine and needs no root. */
 export interface Archive {
   readonly options: readonly string[]
   readonly debs: string
 }
 
 /**
- * Reads the archive's lists.
+ * Downloads the archive's package lists.
  * @throws ImageError when there is no APT or no network
  */
 export async function openArchive(directory: string, sources: readonly string[]): Promise<Archive> {
@@ -44,7 +44,7 @@ export async function openArchive(directory: string, sources: readonly string[])
     'APT::Sandbox::User=',
     // The lists of archive snapshots are used long after their expiry date.
     'Acquire::Check-Valid-Until=false',
-    // An archive that cannot be reached is reported soon.
+    // Reports an unreachable archive soon.
     'Acquire::http::Timeout=20',
     'Acquire::https::Timeout=20',
   ]
@@ -72,7 +72,7 @@ export function debPath(directory: string, wanted: DebianPackage): string {
   return join(directory, 'debs', `${wanted.name}_${wanted.version.replaceAll(':', '%3a')}.deb`)
 }
 
-/** Whether the correct file exists; a wrong one is removed. */
+/** Whether the file exists and has this digest; removes a file with another digest. */
 export function hasDeb(path: string, sha256: string): boolean {
   if (!existsSync(path)) return false
   if (createHash('sha256').update(readFileSync(path)).digest('hex') === sha256) return true

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Makes a directory anew. @returns its path */
+/** Creates an empty directory, deleting any previous content. @returns its path */
 export function emptyDirectory(parent: string, name: string): string {
   const path = join(parent, name)
   rmSync(path, { recursive: true, force: true })

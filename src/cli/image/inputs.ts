@@ -26,7 +26,7 @@ const inputsSchema = z.strictObject({
    */
   sources: z.array(z.string().min(1)).min(1),
   packages: z.array(packageSchema),
-  /** Kernel modules in the order of loading; `?` marks one for hardware that may be absent. */
+  /** Kernel modules in the order of loading; `?` marks a module for hardware that may be absent. */
   modules: z.array(z.string().regex(/^\??[a-z0-9_-]+$/)),
 })
 
@@ -35,7 +35,7 @@ export type DebianPackage = z.infer<typeof packageSchema>
 /** The inputs of an image besides this repository and its package-lock.json. */
 export type ImageInputs = z.infer<typeof inputsSchema>
 
-/** @throws ImageError when the file cannot be used; the message names the file and the fault */
+/** @throws ImageError when the file cannot be used; the message names the file and the problem */
 export function readInputs(path = INPUTS_PATH): ImageInputs {
   const parsed = inputsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')))
   if (!parsed.success) throw new ImageError(`${path}: ${z.prettifyError(parsed.error)}`)

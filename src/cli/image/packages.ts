@@ -19,7 +19,7 @@ export async function unpackPackages(
   if (missing.length > 0) {
     log(`fetching ${missing.length} Debian packages`)
     const archive = await openArchive(cache, inputs.sources)
-    // One after the other: they share a directory.
+    // Sequential, because downloads share a directory.
     for (const one of missing) await fetchDeb(cache, archive, one)
   }
 
@@ -33,7 +33,7 @@ export async function unpackPackages(
     mkdirSync(path, { recursive: true })
   }
   for (const one of inputs.packages) {
-    // In order, so that the same file wins each time.
+    // Sequential, so that of two packages with the same file, the same one always wins.
     await run('dpkg-deb', ['-x', debPath(cache, one), unpacked[one.use]])
   }
   return unpacked

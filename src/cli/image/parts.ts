@@ -20,7 +20,7 @@ export interface PartsPlan {
   readonly log: (text: string) => void
 }
 
-/** What a guest starts from. */
+/** The files that a guest boots from. */
 export interface ImageParts {
   /** The path of the kernel. */
   readonly kernel: string
@@ -30,7 +30,7 @@ export interface ImageParts {
 
 /**
  * Makes the parts of an image: the same inputs give the same bytes, wherever they are built.
- * @throws ImageError when a package cannot be had or a program fails
+ * @throws ImageError when a package cannot be downloaded or a program fails
  */
 export async function makeParts(plan: PartsPlan): Promise<ImageParts> {
   const { work, programs, inputs, makeApp, log } = plan

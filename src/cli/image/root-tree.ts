@@ -35,10 +35,10 @@ const LIBRARIES = [
   ].map((name) => `usr/lib/x86_64-linux-gnu/${name}`),
 ]
 
-/** Makes the file system of a new data disk; PID 1 runs it. */
+/** Creates the file system of a new data disk; run by PID 1. */
 const FORMATTER = 'usr/sbin/mke2fs'
 
-/** By it the supervisor starts its parts under their accounts. */
+/** The program with which the supervisor starts each process under its own account. */
 export const RUN_AS = 'usr/bin/run-as'
 
 /** Mount points; PID 1 fills them. */
@@ -69,13 +69,13 @@ const FILES: Readonly<Record<string, string>> = {
 const AUTHORITIES = 'usr/share/ca-certificates/mozilla'
 
 export interface RootPlan {
-  /** Made anew. */
+  /** The directory of the root; its previous content is deleted. */
   readonly root: string
   /** Where Debian's packages were unpacked. */
   readonly debian: string
   /** Puts the application and Node into the root. */
   readonly makeApp: (root: string) => Promise<void>
-  /** The program that changes accounts. */
+  /** The content of `RUN_AS`. */
   readonly runAs: Uint8Array
 }
 
@@ -99,7 +99,10 @@ export async function makeRootTree({ root, debian, makeApp, runAs }: RootPlan): 
   plainModes(root)
 }
 
-/** Debian's libraries are links to files with a version in their name; only the file is copied. */
+/**
+ * Debian's libraries are symbolic links to files with a version in their name; copies the file under the name of the
+ * link.
+ */
 function copyRunnable(debian: string, root: string, path: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   copyFileSync(realpathSync(join(debian, path)), join(root, path))

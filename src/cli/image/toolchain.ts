@@ -19,7 +19,8 @@ const SQUASH_FLAGS = flags(`
   -all-root -no-xattrs -no-exports -reproducible`)
 
 /**
- * Programs of the pinned packages, run with the pinned C library: the machine's own programs do not affect the image.
+ * Runs programs of the pinned packages with the pinned C library, so that the machine's own programs do not affect the
+ * image.
  */
 export class Toolchain {
   readonly #tools: string

@@ -8,7 +8,7 @@ const HASHES_PER_BLOCK = BLOCK_BYTES / DIGEST_BYTES
 
 /** A disk whose blocks can be verified individually. */
 export interface VerityDisk {
-  /** Data, one block of description, hash tree. */
+  /** Data, one superblock, hash tree. */
   readonly bytes: Bytes
   readonly dataBlocks: number
   /** Hex SHA-256 of the tree's top block, which determines everything else. */
@@ -37,7 +37,7 @@ export function makeVerityDisk(data: Bytes): VerityDisk {
   return { bytes, dataBlocks, rootHash }
 }
 
-/** The digests of all blocks, themselves in whole blocks. */
+/** The digests of all blocks, padded with zeros to whole blocks. */
 function hashLevel(blocks: Bytes): Bytes {
   const count = blocks.length / BLOCK_BYTES
   const hashes = new Uint8Array(Math.ceil(count / HASHES_PER_BLOCK) * BLOCK_BYTES)
@@ -52,11 +52,11 @@ function description(dataBlocks: number): Bytes {
   const block = new Uint8Array(BLOCK_BYTES)
   const view = new DataView(block.buffer)
   block.set(utf8('verity'), 0)
-  view.setUint32(8, 1, true) // version of this form
-  view.setUint32(12, 1, true) // kind of hash tree: Linux's own
+  view.setUint32(8, 1, true) // version of the superblock
+  view.setUint32(12, 1, true) // hash type 1: the normal one, not that of Chrome OS
   block.set(utf8('sha256'), 32)
-  view.setUint32(64, BLOCK_BYTES, true) // of data
-  view.setUint32(68, BLOCK_BYTES, true) // of hashes
+  view.setUint32(64, BLOCK_BYTES, true) // data block size
+  view.setUint32(68, BLOCK_BYTES, true) // hash block size
   view.setBigUint64(72, BigInt(dataBlocks), true)
   return block
 }

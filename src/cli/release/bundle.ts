@@ -24,10 +24,10 @@ import { ReleaseError } from './release-error.ts'
 
 const DOCUMENT = 'trust bundle'
 
-/** A bundle that its root has signed, expired or not. */
+/** A bundle with a valid signature of its root, expired or not. */
 export interface SignedBundle {
   readonly accepted: AcceptedBundle
-  /** Its content, without the defaults that a reader fills in. */
+  /** Its content as signed, without the defaults that parsing fills in. */
   readonly content: BundleTemplate
 }
 
@@ -64,7 +64,7 @@ export async function openBundle(text: string, root: PublicSigningJwk): Promise<
 
 export interface IssueOptions {
   readonly root: SigningKey
-  /** The bundle that this one follows. */
+  /** The bundle that the new one replaces. */
   readonly previous?: SignedBundle | undefined
   /** A manifest that must verify under the new bundle. */
   readonly manifestJws?: string | undefined

@@ -11,15 +11,15 @@ import { ReleaseError } from './release-error.ts'
 /** Permission bits of all users but the owner. */
 const OTHER_USERS_MODE = 0o077
 
-/** Where the two halves of a key are written. */
+/** Paths of the two halves of a key pair. */
 export interface KeyFiles {
   readonly private: string
   readonly public: string
 }
 
 /**
- * Writes both halves of a key, or neither: a private key that is left behind without its public one would only be a
- * secret too many, and in the way of the next try.
+ * Writes both halves of a key pair, or neither: a private key left behind without its public key would be a needless
+ * secret and would block the next attempt.
  */
 export async function writeKeyPair(files: KeyFiles, key: SigningKey): Promise<void> {
   await requireAbsent(files.public)
@@ -32,7 +32,10 @@ export async function writeKeyPair(files: KeyFiles, key: SigningKey): Promise<vo
   }
 }
 
-/** As `writeNew` would, before anything is written. A link that leads nowhere is in the way, too. */
+/**
+ * Fails as `writeNew` would if the path exists, but before anything is written. A dangling symbolic link counts as
+ * existing.
+ */
 async function requireAbsent(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (found !== undefined) throw new ReleaseError(`${path} cannot be written: EEXIST`)
@@ -45,7 +48,7 @@ export async function writePrivateKey(path: string, { privateKey }: SigningKey):
   await writeNew(path, `${JSON.stringify({ kty, crv, x, y, d }, null, 2)}\n`, 0o600)
 }
 
-/** Refuses a file that other users can read: its key must be considered compromised. */
+/** Reads a private key. Refuses a file that other users can read or change: its key must be considered compromised. */
 export async function readPrivateKey(path: string): Promise<SigningKey> {
   return reading(path, async () => {
     await requirePrivate(path)
@@ -53,7 +56,7 @@ export async function readPrivateKey(path: string): Promise<SigningKey> {
   })
 }
 
-/** The text of a file with a secret, refused as by `readPrivateKey`. */
+/** The text of a file with a secret; refuses the same files as `readPrivateKey`. */
 export async function readPrivateText(path: string): Promise<string> {
   return reading(path, async () => {
     await requirePrivate(path)
@@ -61,7 +64,10 @@ export async function readPrivateText(path: string): Promise<string> {
   })
 }
 
-/** A folder is left to the reader, which says that it is one: its mode is not the fault. */
+/**
+ * Refuses a file that other users can read or change. Accepts a directory, so that the following read reports that
+ * instead of a wrong mode.
+ */
 async function requirePrivate(path: string): Promise<void> {
   const found = await stat(path)
   if (found.isDirectory() || (found.mode & OTHER_USERS_MODE) === 0) return
@@ -76,7 +82,7 @@ export async function readJson(path: string): Promise<unknown> {
   return reading(path, () => parseFile(path))
 }
 
-/** Without white space around it. */
+/** The text of a file, without surrounding white space. */
 export async function readText(path: string): Promise<string> {
   return (await readWholeText(path)).trim()
 }
@@ -86,8 +92,8 @@ export async function readWholeText(path: string): Promise<string> {
 }
 
 /**
- * Replaces a public document. Its readers see either the old text or the new one, except where the file cannot be replaced.
- * What is no file is written to.
+ * Replaces a public document. Readers see either the old text or the new one, unless the file cannot be replaced and is
+ * overwritten in place. Writes to anything that is not a regular file, such as a pipe, directly.
  */
 export async function writeDocument(path: string, text: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
@@ -103,7 +109,10 @@ export async function writeDocument(path: string, text: string): Promise<void> {
   }
 }
 
-/** Why a file cannot be replaced that may still be written: it is mounted by itself, or its folder takes no other file. */
+/**
+ * Error codes when a file cannot be replaced but may still be overwritten: it is a mount point, or its directory cannot
+ * take another file.
+ */
 const FIXED: readonly unknown[] = ['EBUSY', 'EXDEV', 'EACCES', 'EROFS']
 
 function isFixed(error: unknown): boolean {
@@ -125,7 +134,7 @@ async function parseFile(path: string): Promise<unknown> {
   return parseStrictJson(await readFile(path), 'file')
 }
 
-/** Leaves nothing behind of a file that the disk does not take as a whole. */
+/** Writes a new file; fails if it exists. Removes the file again if it cannot be written completely. */
 async function writeNew(path: string, text: string, mode: number): Promise<void> {
   try {
     const file = await open(path, 'wx', mode)
@@ -150,7 +159,7 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Codes that say nothing to whoever gave the file. */
+/** Readable reasons for error codes that would tell the user nothing. */
 const REASONS: Readonly<Record<string, string>> = {
   ERR_ENCODING_INVALID_ENCODED_DATA: 'not UTF-8',
 }

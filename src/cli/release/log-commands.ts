@@ -160,7 +160,7 @@ function addAudit(log: Command): void {
         ...(audit.witnesses && { witnesses: audit.witnesses }),
         new_entries: await Promise.all(entries),
       })
-      // Only now: what is stored is new to no later audit.
+      // Last, because later audits do not report the entries of a stored tree again.
       await writeDocument(options.state, `${JSON.stringify({ size, root: toBase64(root) })}\n`)
     })
 }
@@ -226,13 +226,13 @@ async function deps({ dir, key, witness: witnesses, quorum }: LogOptions): Promi
   return { log, witnesses, quorum: quorum ?? witnesses.length, now: Date.now }
 }
 
-/** Nobody else signs with the log's key meanwhile. */
+/** Runs `work` while this process alone may sign with the log's key. */
 async function withLock(
   options: LogOptions,
   work: (logTools: AppendDeps) => Promise<void>,
 ): Promise<void> {
   const logTools = await deps(options)
-  // Before anything is signed: an entry in the log stays there.
+  // Checked before anything is signed, because an entry cannot be removed from the log.
   if (options.attach !== undefined) await readPublished(options.attach)
   const release = lockLog(options.key)
   try {

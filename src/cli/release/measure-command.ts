@@ -116,7 +116,7 @@ function processorType(text: string): number {
   }
 }
 
-/** Bit 0, SNPActive, is part of every SNP guest: a value without it is a mistake. */
+/** Bit 0 (SNPActive) is set for every SNP guest, so a value without it is a mistake. */
 function guestFeatures(text: string): bigint {
   const value = /^0x[0-9a-f]{1,16}$/.test(text) ? BigInt(text) : 0n
   if ((value & DEFAULT_GUEST_FEATURES) !== 0n) return value

@@ -122,7 +122,7 @@ function withoutPrefix(digest: string): string {
   return digest.replace(/^sha256:/, '')
 }
 
-/** Every allowed measurement must be explained, and every explained one must be allowed. */
+/** Checks that the files describe exactly the measurements that the bundle allows. */
 async function measuredGuests(
   paths: readonly string[],
   allowed: readonly string[],

@@ -1,4 +1,4 @@
-/** The content of a release page. Everything in it was verified, or is a value to compare. */
+/** The content of a release page. Every value was verified, or is there for the reader to compare. */
 export interface ReleaseFacts {
   readonly version: string
   readonly workload: string

@@ -23,7 +23,7 @@ export interface ManifestKeyRotation extends Rotation {
   readonly newKey: SigningKey
   readonly keyDays: number
   readonly manifestJws: string
-  /** Revokes the old key and the old tag; with a time, only from then on. */
+  /** Whether to revoke the old key and the old tag; with `since`, only from that time on. */
   readonly revoke: false | { readonly since?: Date | undefined }
 }
 
@@ -59,7 +59,7 @@ export async function rotateManifestKey(
   return { manifestJws, bundle }
 }
 
-/** The same bundle under a new root. Relying parties must receive the new root in the same way as the old one. */
+/** Signs the same bundle with a new root. Relying parties must receive the new root in the same way as the old one. */
 export async function rotateRoot(rotation: Rotation & { newRoot: SigningKey }): Promise<string> {
   const { previous, newRoot, now, days } = rotation
   const version = previous.accepted.version + 1

@@ -19,7 +19,7 @@ export function print(value: unknown): void {
 
 /**
  * Prints a result as JSON, and waits until it is written.
- * @throws Error when it cannot be written, as where the disk is full or nobody reads on
+ * @throws Error when it cannot be written, for example because the disk is full or the reader closed the pipe
  */
 export async function printed(value: unknown): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()

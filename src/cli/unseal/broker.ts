@@ -15,12 +15,12 @@ export interface Decision {
   readonly host: string
   readonly decision:
     | 'unsealed'
-    /** Its evidence fails a check: nothing is sent. */
+    /** The host's evidence fails a check; no secrets were sent. */
     | 'unproven'
-    /** It refused the document. */
+    /** The host refused the unseal document. */
     | 'refused'
     | 'serving'
-    /** Its ledger is at an earlier position than before. */
+    /** The host's ledger is at an earlier position than the last known one. */
     | 'ledger_behind'
     | 'unreachable'
   readonly reason?: string
@@ -36,8 +36,8 @@ export interface BrokerDeps {
 
 /**
  * Checks hosts: a sealed one is verified and unsealed, a serving one is verified and its ledger position is read. A
- * decision is logged when it changes; unsealing is always logged. Hosts are checked side by side, because whoever
- * controls a host decides how long its answers take, and must not keep the others sealed.
+ * decision is logged when it changes; unsealing is always logged. Hosts are checked concurrently: whoever controls a
+ * host decides how long its answers take, and must not keep other hosts sealed.
  */
 export class Broker {
   readonly #deps: BrokerDeps
@@ -70,7 +70,7 @@ export class Broker {
       this.#deps.log({ host: host.name, ...decision })
   }
 
-  /** One after another: what reads and replaces a file that all hosts share. */
+  /** Runs `work` after all earlier work has ended: it reads and replaces a file that all hosts share. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(work)
     this.#turn = turn.catch(() => {})

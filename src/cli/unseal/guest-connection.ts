@@ -8,7 +8,7 @@ import { parseAddress, type Answer, type RouterClient } from '../verify/router-c
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 const CONNECT_MS = 30_000
-/** A machine that was restarted does not know the connection, and says so when it is asked. */
+/** Keep-alive probe delay: a restarted machine resets the unknown connection when probed. */
 const KEEP_ALIVE_MS = 10_000
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
@@ -18,7 +18,9 @@ export interface ExchangeLimits {
   readonly postMs: number
 }
 
-/** A capture may wait for the platform's firmware, and secrets for a data disk that is formatted for minutes. */
+/**
+ * A GET may wait for the firmware to make a report; a POST of secrets may wait minutes while a data disk is formatted.
+ */
 const LIMITS: ExchangeLimits = { getMs: 70_000, postMs: 810_000 }
 
 /** A single TLS connection to a router: all requests go to the peer that was verified on it. */
@@ -31,7 +33,7 @@ export interface GuestConnection extends RouterClient {
 
 /**
  * Opens the connection with any certificate: the peer is identified by its evidence only.
- * @throws InputError when the address is not https or names a user, or no connection is established
+ * @throws InputError when the address is not https or names a user, or when no connection can be established
  */
 export async function connectGuest(
   address: string,
@@ -57,7 +59,7 @@ export async function connectGuest(
 
 const JOSE = { 'content-type': 'application/jose' }
 
-/** Always returns the one socket, and opens no other. */
+/** An agent that uses only the given socket and never opens another. */
 class SingleConnection extends https.Agent {
   #socket: TLSSocket | undefined
 
@@ -86,11 +88,11 @@ async function openSocket({ hostname, port, origin }: URL): Promise<TLSSocket> {
     host,
     port: port === '' ? 443 : Number(port),
     minVersion: 'TLSv1.3',
-    // The live key is compared with the one that the evidence binds.
+    // The evidence identifies the peer: its TLS key is compared with the key that the evidence binds.
     rejectUnauthorized: false,
     ALPNProtocols: ['http/1.1'],
   })
-  // Between its requests nobody else listens, and an error without a listener ends the process.
+  // Between requests the socket has no other error listener, and an unhandled `error` event ends the process.
   socket.on('error', () => {})
   const timer = setTimeout(() => socket.destroy(new Error('time-out')), CONNECT_MS)
   try {
@@ -116,7 +118,7 @@ interface Exchange {
 
 async function exchange(given: Exchange): Promise<Answer> {
   const { base, agent, method, path, headers, body, tlsSpkiSha256, limitMs } = given
-  // A time-out of the socket would begin anew with every byte.
+  // Limits the whole exchange; a socket timeout would restart with every byte.
   const signal = AbortSignal.timeout(limitMs)
   const length = body === '' ? {} : { 'content-length': String(Buffer.byteLength(body)) }
   try {

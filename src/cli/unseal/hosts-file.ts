@@ -18,7 +18,7 @@ const hostsSchema = z.strictObject({
   root_key: z.string(),
   /** The operator's private JWK. */
   operator_key: z.string(),
-  /** The operator's own copy of the trust bundle, read at each look. */
+  /** The operator's own copy of the trust bundle, read again at each check. */
   bundle: z.string().optional(),
   environment: z.string().optional(),
   allow_simulated: z.boolean().default(false),
@@ -28,7 +28,7 @@ const hostsSchema = z.strictObject({
   /** The file with the last ledger position of each host. */
   ledger_positions: z.string(),
   poll_seconds: z.number().min(0.1).max(3_600).default(10),
-  /** Their names tell their ledgers apart. */
+  /** Names must be unique: ledger positions are stored by name. */
   hosts: z
     .array(hostSchema)
     .min(1)
@@ -41,7 +41,7 @@ export type HostsFile = z.output<typeof hostsSchema>
 export type Host = HostsFile['hosts'][number]
 
 /**
- * Paths in it are relative to the file.
+ * Reads the hosts file. Relative paths in it are resolved against its directory.
  * @throws InputError when the file or one that it names cannot be read or is invalid
  * @throws MalformedEvidence when a key or a policy cannot be parsed
  */
@@ -68,7 +68,7 @@ export async function readHostsFile(path: string): Promise<HostsFile & { readonl
   }
 }
 
-/** `none` is no file: nothing is remembered. */
+/** `none` means that no bundle is remembered; it is not a path. */
 function stateAt(state: string | undefined, at: (file: string) => string): string {
   if (state === undefined) return defaultStatePath(process.env)
   return state === 'none' ? state : at(state)

@@ -24,7 +24,7 @@ export async function readSecretsFile(path: string): Promise<Record<string, stri
 }
 
 /**
- * The SHA-256 of a configuration file, as bound by evidence.
+ * The SHA-256 of a configuration file in hex, as evidence binds it.
  * @throws InputError when the file cannot be read
  */
 export async function digestOfConfiguration(path: string): Promise<string> {

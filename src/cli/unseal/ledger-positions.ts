@@ -5,13 +5,13 @@ import { InputError } from '../verify/input-error.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /**
- * The last ledger position of each host, stored between runs: without it a restored earlier ledger would not be
+ * The last ledger position of each host. Stored between runs, so that the rollback of a ledger to an earlier state is
  * noticed.
  */
 export class LedgerPositions {
   readonly #path: string
   readonly #positions: Map<string, number>
-  /** Whether the file has all of them. */
+  /** Whether the file contains all current positions. */
   #isStored = true
 
   private constructor(path: string, positions: Map<string, number>) {
@@ -46,9 +46,10 @@ export class LedgerPositions {
   }
 
   /**
-   * Stores the position. One that could not be stored, as on a full disk, is stored with the next one, whichever that is: a
-   * broker that is restarted would else not notice that this ledger was put back.
-   * @returns the former one where that was higher; it is then kept
+   * Stores the position of a host if it is not lower than the known one. A position that could not be stored, as on a
+   * full disk, is stored by the next call for any host; otherwise a restarted broker would miss a rollback of that
+   * ledger.
+   * @returns the known position if it is higher than the given one; it is then kept
    * @throws PositionNotStored when the file cannot be replaced
    */
   async note(host: string, position: number): Promise<number | undefined> {
@@ -73,7 +74,7 @@ export class LedgerPositions {
   }
 }
 
-/** A position is known to this process alone. */
+/** A new position is in memory but could not be written to the file. */
 export class PositionNotStored extends Error {
   constructor(path: string, cause: unknown) {
     const reason = messageOfThrown(cause)

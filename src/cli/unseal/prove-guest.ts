@@ -16,12 +16,12 @@ export interface GuestPolicy {
   /** The operator's own copy of the trust bundle (JWS); without it, the one that the router publishes. */
   readonly bundle?: string | undefined
   readonly allowSimulated: boolean
-  /** Refuses evidence without AMD's revocation list, which the router's host can leave away. */
+  /** Refuses evidence without AMD's revocation list, which the router's host could omit. */
   readonly requireCrl: boolean
   readonly environment?: string | undefined
   /** The file with the last accepted bundle; `none`: it is not stored. */
   readonly state: string
-  /** Runs what reads and replaces that file, where several routers are verified at a time. */
+  /** Serialises access to that file when several routers are verified concurrently. */
   readonly inTurn?: RunInTurn | undefined
 }
 
@@ -30,13 +30,13 @@ export interface GuestProof {
   readonly checks: readonly Check[]
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** Made for this proof; the router answers one document for it. */
+  /** The random nonce of this proof; the router accepts one unseal document per nonce. */
   readonly nonce: string
 }
 
 /**
  * Verifies a router by the rules of production, on the connection that will carry secrets: release root -> bundle ->
- * report for a nonce of our own -> measurement, TCB, release -> the live TLS key -> the configuration.
+ * report for a fresh nonce -> measurement, TCB, release -> the live TLS key -> the configuration.
  * @throws InputError when the router does not answer with its evidence
  * @throws MalformedEvidence when the evidence cannot be parsed
  */
@@ -64,7 +64,7 @@ export async function proveGuest(
   return { ...judged, notes: result.notes, nonce }
 }
 
-/** The operator's own bundle counts for more than what the router publishes, which may be an earlier one. */
+/** The operator's own bundle takes precedence over the published one: a router might publish an outdated bundle. */
 function trustFor(connection: GuestConnection, policy: GuestPolicy) {
   const { bundle, rootJwk } = policy
   return bundle === undefined

@@ -10,7 +10,10 @@ const VALIDITY_SECONDS = 300
 /** The content of a document except its times. */
 export type UnsealTerms = Omit<UnsealDocument, 'schema' | 'issued_at' | 'expires_at'>
 
-/** Signs a document that is valid from now on for some minutes. `now` in milliseconds. */
+/**
+ * Signs an unseal document that is valid from now on for `VALIDITY_SECONDS`.
+ * @param now milliseconds since the epoch
+ */
 export function signUnsealDocument(
   { ledger_position: position, ...terms }: UnsealTerms,
   operator: SigningKey,

@@ -16,9 +16,9 @@ export interface UnsealRequest {
 
 export type UnsealOutcome =
   | { readonly kind: 'unsealed'; readonly proof: GuestProof }
-  /** A check of its evidence failed; nothing was sent. */
+  /** A check of the router's evidence failed; no secrets were sent. */
   | { readonly kind: 'unproven'; readonly proof: GuestProof }
-  /** It was proven, and refused the document. */
+  /** The router was proven, but refused the unseal document. */
   | {
       readonly kind: 'refused'
       readonly proof: GuestProof
@@ -40,7 +40,7 @@ export async function unsealGuest(request: UnsealRequest): Promise<UnsealOutcome
   }
 }
 
-/** The same on a connection that is open already. */
+/** Like `unsealGuest`, on an open connection. */
 export async function unsealOver(
   connection: GuestConnection,
   { policy, operator, secrets, ledgerPosition }: Omit<UnsealRequest, 'address'>,

@@ -6,25 +6,25 @@ import { acceptedEnvironments } from './environments.ts'
 import { publishedBundle } from './release-trust.ts'
 import type { RouterClient } from './router-client.ts'
 
-/** Runs something after what was given to it before has ended. */
+/** Runs `work` after all work passed in earlier calls has ended. */
 export type RunInTurn = <T>(work: () => Promise<T>) => Promise<T>
 
 interface BundleOptions {
   readonly environment?: string | undefined
   readonly allowSimulated?: boolean | undefined
   readonly state: string
-  /** For programs that accept several bundles at a time: the stored version must never decrease. */
+  /** For programs that accept bundles concurrently: the stored version must never decrease. */
   readonly inTurn?: RunInTurn | undefined
 }
 
-/** A trust bundle that a router published, with the proofs of its publication. */
+/** A trust bundle that a router published, with its proofs of inclusion in the transparency log. */
 export interface PublishedTrust extends TrustBundleResult {
   readonly jws?: string
   readonly logProofs?: LogProofs | undefined
 }
 
 /**
- * The bundle that the router publishes, verified and stored.
+ * Fetches, verifies and stores the bundle that the router publishes.
  * @throws InputError when it cannot be fetched
  * @throws MalformedEvidence when it cannot be parsed
  */
@@ -40,7 +40,7 @@ export async function obtainBundle(
   return { ...trusted, checks: [...fetched.checks, ...trusted.checks], jws, logProofs }
 }
 
-/** A bundle that is at hand, verified and stored. */
+/** Verifies and stores a bundle that the caller already has. */
 export function acceptBundle(
   jws: string,
   rootJwk: Es256Jwk,

@@ -146,7 +146,7 @@ async function envelopePolicy(
   }
 }
 
-/** The envelope, and the answer of the same host about its HPKE key. */
+/** Fetches the attestation envelope and the HPKE key configuration from the same host. */
 async function fetchEvidence(
   client: FleetClient,
   nonce: string | null,
@@ -161,7 +161,10 @@ async function fetchEvidence(
   throw new InputError(`${client.base.origin}/attestation answers ${answer?.status}${reason}`)
 }
 
-/** No checks without a policy; those of a policy that does not require the log are only reported. */
+/**
+ * Checks the log proofs. Returns no checks without a policy; if the policy does not require the log, the checks become
+ * notes.
+ */
 async function judgeLogged(
   manifestJws: string,
   { jws: trustBundleJws = '', logProofs }: PublishedTrust,
@@ -190,7 +193,9 @@ interface Connection {
   readonly notes: readonly string[]
 }
 
-/** Plain HTTP cannot be bound to an enclave; on loopback that is only reported. */
+/**
+ * The TLS key of the connection. Plain HTTP cannot be bound to an enclave: a failed check, but on loopback only a note.
+ */
 function judgeConnection(base: URL, { tlsSpkiSha256 }: Answer): Connection {
   if (tlsSpkiSha256 !== undefined) return { live: { tlsSpkiSha256 }, checks: [], notes: [] }
   const fault = 'plain HTTP: nothing tells where the connection ends'

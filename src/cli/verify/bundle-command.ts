@@ -54,7 +54,7 @@ async function verifyBundle(file: string, options: BundleOptions): Promise<void>
   report({ ...judged, summary: headline(judged, { proven, simulated }) }, options.json === true)
 }
 
-/** The environment of local stacks, which are simulated platforms. */
+/** The environment of local stacks, whose platform is simulated. */
 const LOCAL = 'local'
 
 function checkSimulated(allowed: boolean | undefined): Check {

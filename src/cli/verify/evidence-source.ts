@@ -7,7 +7,7 @@ import { InputError } from './input-error.ts'
 import { readInput } from './read-input.ts'
 import type { RouterClient } from './router-client.ts'
 
-/** Evidence by SHA-256 in hex. The library checks that it is what the receipt names. */
+/** Evidence by its SHA-256 in hex. The verifier compares it with the digests that the receipt names. */
 export type EvidenceMap = Map<string, Bytes>
 
 /** Evidence from files: the answer of `GET /v1/receipts/{id}/evidence`, or a single piece. */
@@ -22,9 +22,11 @@ export async function readEvidenceFiles(paths: readonly string[]): Promise<Evide
 }
 
 /**
- * Fetches what the receipt refers to from the router: envelopes are public, the rest is the customer's. What cannot
- * be fetched stays absent. The receipt is not verified yet, so only digests are taken from it.
- * @throws InputError when the key would be needed, and everyone on the way could read it
+ * Fetches the evidence that the receipt refers to from the router: envelopes are public, the rest only the customer may
+ * read. Evidence that cannot be fetched stays absent. The receipt is not verified yet, so only digests and the id are
+ * taken from it.
+ * @throws InputError when the API key would be needed but the connection is plain HTTP, over which the network could
+ *   read it
  */
 export async function fetchEvidence(
   client: RouterClient,

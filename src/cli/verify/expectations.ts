@@ -34,8 +34,10 @@ export function addExpectations(command: Command): void {
 }
 
 /**
+ * Computes the expected digests from the files that the caller names.
  * @throws InputError when a file cannot be read
- * @throws MalformedEvidence when an answer continues after its end mark, or its last event tells more than those before it
+ * @throws MalformedEvidence when an answer continues after its end mark, or when its last event has content that
+ *   earlier events do not have
  */
 export async function expectations(options: ExpectationOptions): Promise<ExpectedExchange> {
   const { response } = options

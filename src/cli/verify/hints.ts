@@ -1,14 +1,14 @@
 import type { Check } from '../../verify/check.ts'
 
 interface Hint {
-  /** Whether this failed check is what it helps with. */
+  /** Whether the hint applies to this failed check. */
   readonly helps: (failed: Check) => boolean
   readonly text: string
   /** Only for the router that `npm start` runs on this machine. */
   readonly local?: true
 }
 
-/** What to do about checks that fail where nothing is wrong. */
+/** Hints for failed checks that have a harmless cause. */
 const HINTS: readonly Hint[] = [
   {
     helps: ({ name, detail }) =>

@@ -24,7 +24,7 @@ export interface LocalStack {
   readonly apiKey: string
   /** Path of its release root. */
   readonly rootKey: string
-  /** The release root of its attested provider, where it has one. */
+  /** The release root of its attested provider, if it has one. */
   readonly providerRootJwk: unknown
 }
 

@@ -12,13 +12,13 @@ export interface Outcome {
   readonly checks: readonly Check[]
   /** What could not be judged, and why. */
   readonly notes?: readonly string[] | undefined
-  /** In place of 0 or 1. */
+  /** The exit code, instead of 0 or 1. */
   readonly exitCode?: number
-  /** Whether it is about the router that `npm start` runs on this machine. */
+  /** Whether the verdict is about the router that `npm start` runs on this machine. */
   readonly isLocal?: boolean
 }
 
-/** Prints an outcome, and sets the exit code: 0 where every check holds, 1 where one failed, unless it has its own. */
+/** Prints an outcome and sets the exit code: its own, or else 0 when `ok` and 1 when not. */
 export function report(outcome: Outcome, asJson: boolean): void {
   process.stdout.write(asJson ? json(toJson(outcome)) : table(outcome))
   process.exitCode = outcome.exitCode ?? (outcome.ok ? 0 : 1)
@@ -34,7 +34,10 @@ export function printProblem(message: string, asJson: boolean): void {
   printError(asciiOnly(message))
 }
 
-/** How a command fails that judges something: with 2, because 1 is the answer "no", and with `--json` also as a verdict. */
+/**
+ * How a command that verifies something fails: with exit status 2, because 1 is the answer "no", and with `--json` also
+ * as a JSON verdict.
+ */
 export const JUDGING: Omit<Failing, 'told'> = {
   status: EXIT_UNUSABLE,
   print: (message, words) => printProblem(message, words.includes('--json')),
@@ -64,7 +67,7 @@ function table({ summary, checks, notes = [], isLocal = false }: Outcome): strin
   return [asciiOnly(summary), '', ...rows, ...remarks, ''].join('\n')
 }
 
-/** The result, what it proves, and the details on a line of their own. */
+/** One check: the result and what it proves, then the details on a line of their own. */
 function row({ ok, name, proves, detail }: Check, width: number): string {
   const head = `${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(width)}  `
   const meaning = ok || proves.startsWith('nothing: ') ? proves : `not proven: ${proves}`
@@ -72,7 +75,10 @@ function row({ ok, name, proves, detail }: Check, width: number): string {
   return head + meaning + detailLine
 }
 
-/** JSON in ASCII: equal for programs, and without characters that control the terminal. */
+/**
+ * JSON with all other characters escaped: the same value for programs, but without characters that control the
+ * terminal.
+ */
 function json(value: object): string {
   return `${JSON.stringify(value, null, 2).replaceAll(/[\x7f-\uffff]/g, escapeUnit)}\n`
 }

@@ -5,7 +5,7 @@ import { readJson } from './read-input.ts'
 
 /**
  * An auditor's requirements on a provider, from a file.
- * @throws InputError when the file cannot be read or its adapter is `none`
+ * @throws InputError when the file cannot be read or its adapter is `none`, which requires nothing
  * @throws MalformedEvidence when it is not a valid policy
  */
 export async function readPolicy(path: string): Promise<ProviderPolicy> {

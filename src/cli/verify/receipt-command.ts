@@ -41,9 +41,12 @@ interface ReceiptCommandOptions extends ExpectationOptions {
   readonly now?: number
   readonly json?: boolean
   readonly local?: boolean
-  /** The receipt that was asked for, where it comes from the router and not from a file. */
+  /** The id of the requested receipt, when it comes from the router and not from a file. */
   readonly wantedId?: string | undefined
-  /** For the local router: the release root of its attested provider, and the API key that may read its evidence. */
+  /**
+   * For the local router: the release root of its attested provider, and the API key that may read the evidence of
+   * receipts.
+   */
   readonly providerRootJwk?: unknown
   readonly apiKey?: string
 }
@@ -181,7 +184,7 @@ function simulatedPolicy({ allowSimulated }: ReceiptCommandOptions): SimulatedPo
   return allowSimulated === true ? 'any' : 'refuse'
 }
 
-/** The judge of the provider's hop, where the caller gave a policy or a root for it. */
+/** The function that verifies the provider's hop, if the caller gave a policy or a release root for it. */
 async function judgeOfProvider(
   options: ReceiptCommandOptions,
   router: ReceiptOptions['router'],
@@ -215,7 +218,9 @@ async function policyOfProvider(
   })
 }
 
-/** Under `--signature-only` nothing but the certificate says whose keys they are. */
+/**
+ * With `--signature-only` no attestation is checked, so the certificate alone proves whose keys the router publishes.
+ */
 function routerClient({ baseUrl, signatureOnly }: ReceiptCommandOptions): RouterClient | undefined {
   const trust = signatureOnly === true ? 'authorities' : 'evidence'
   return baseUrl === undefined ? undefined : createRouterClient(baseUrl, trust)

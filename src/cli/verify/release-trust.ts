@@ -36,8 +36,8 @@ export function asRoot(json: unknown): Es256Jwk {
 }
 
 /**
- * The trusted routers, with every available bundle: the given one, the stored one, and the router's. If the router
- * publishes none, the others are used; what it publishes is accepted by its signature alone.
+ * The release root with all available trust bundles: the given one, the stored one, and the one that the router
+ * publishes. A router that publishes none is no error; a published bundle is trusted only by its signature.
  */
 export async function obtainTrust(
   options: ReleaseOptions,
@@ -46,7 +46,8 @@ export async function obtainTrust(
   const rootJwk = await readRoot(options.rootKey)
   const given = options.bundle === undefined ? undefined : await readBundle(options.bundle)
   const published = client && (await publishedBundle(client)).jws
-  // Only now: the router decides how long its answer takes, and a newer bundle may have been stored meanwhile.
+  // Read after the router's answer: the router decides how long that takes, and a newer bundle may have been stored
+  // meanwhile.
   const lastAccepted = await readAcceptedBundle(options.state, rootJwk)
   return {
     rootJwk,
@@ -58,8 +59,8 @@ export async function obtainTrust(
 }
 
 /**
- * The newest known bundle under a release root, expired or not, for its revocations: of those given and the stored
- * one. Bundles of other roots are ignored.
+ * The newest known bundle under a release root, of those given and the stored one; needed for its revocations, so it
+ * may be expired. Ignores bundles of other roots.
  * @throws ClientError when the state file is damaged
  */
 export async function newestUnder(

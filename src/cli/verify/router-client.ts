@@ -21,23 +21,26 @@ export interface RouterClient {
   readonly base: URL
   /**
    * GET of a path below the base. Redirects are returned, not followed.
-   * @throws InputError when there is no answer, or it is too large
+   * @throws InputError when there is no answer, or when the answer is too large
    */
   get(path: string, headers?: Record<string, string>): Promise<Answer>
 }
 
 /** A client of a router that may be several hosts: each call goes over a connection of its own. */
 export interface FleetClient extends RouterClient {
-  /** Several of them over one connection, so that one host of a fleet answers them all. */
+  /** Gets several paths over one connection, so that one host of a fleet answers all of them. */
   getTogether(...paths: readonly string[]): Promise<Answer[]>
 }
 
-/** By what a router is known: by what it signs, so that any certificate will do, or by the authority behind its certificate. */
+/**
+ * How a router's identity is established: by what it signs (`evidence`; then any certificate will do), or by the
+ * certificate authority (`authorities`).
+ */
 export type PeerTrust = 'evidence' | 'authorities'
 
 /**
- * A client of a router that makes each call over a new connection. Whatever `trust` says, only a router that an authority vouches
- * for is sent an API key.
+ * A client of a router that opens a new connection for each call. With any `trust`, it sends an API key only to a
+ * router whose certificate an authority has signed, or on loopback.
  */
 export function createRouterClient(address: string, trust: PeerTrust): FleetClient {
   const base = parseBase(address)
@@ -66,8 +69,8 @@ function parseBase(address: string): URL {
 }
 
 /**
- * An address of a router, where it is one.
- * @throws InputError when it names a user or a password; it is not quoted then
+ * Parses the address of a router; undefined when it is not a URL.
+ * @throws InputError when the address contains a user name or password; the message does not quote it
  */
 export function parseAddress(address: string): URL | undefined {
   const base = URL.canParse(address) ? new URL(address) : undefined
@@ -107,7 +110,10 @@ function send(url: URL, call: Call): Promise<Answer> {
   return promise
 }
 
-/** Certificates of this machine's own stack are self-made; elsewhere nothing else tells who would get the API key. */
+/**
+ * Whether the certificate must be signed by an authority. On loopback it need not be, because the local stack's
+ * certificate is self-signed. Elsewhere an API key needs it: nothing else proves who would receive the key.
+ */
 function needsAuthority({ hostname }: URL, call: Call): boolean {
   return (call.trust === 'authorities' || hasKey(call)) && !isLoopbackHost(hostname)
 }
@@ -116,7 +122,7 @@ function hasKey({ headers = {} }: Call): boolean {
   return 'authorization' in headers
 }
 
-/** Codes of OpenSSL and Node for certificates that no authority vouches for. */
+/** Codes of OpenSSL and Node for untrusted certificates. */
 const UNTRUSTED = /CERT|UNABLE_TO/
 
 function reasonOf(error: NodeJS.ErrnoException, url: URL, call: Call): string {

@@ -52,7 +52,7 @@ async function verifyReport(options: SnpCommandOptions): Promise<void> {
   report({ ...result, notes, summary: headline(result, { proven }) }, options.json === true)
 }
 
-/** Reports are often passed on in hex; anything else is used unchanged. */
+/** Decodes a report in hex; returns anything else unchanged. */
 function unwrapHex(bytes: Bytes): Bytes {
   if (bytes.length < 2 * REPORT_BYTES || bytes.length > 2 * REPORT_BYTES + 2) return bytes
   try {

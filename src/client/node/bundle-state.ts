@@ -11,7 +11,7 @@ import { replaceFile } from './replace-file.ts'
 
 /**
  * The last accepted bundle of each release root, stored between runs: without it an attacker could present an older
- * one, and a receipt could not be checked for later revocations. A file that cannot be read is an error and is not
+ * bundle, and a receipt could not be checked for later revocations. A file that cannot be read is an error and is not
  * replaced.
  */
 
@@ -20,8 +20,8 @@ const stateSchema = z.record(z.string(), keptBundleSchema)
 type State = z.output<typeof stateSchema>
 
 /**
- * The default path of the state file. A user without a home, as in some containers, has it below the root of the file system: where
- * nothing can be stored there, that is told when it is needed, and whoever names another file does not need it.
+ * The default path of the state file. For a user without a home directory, as in some containers, it is below `/`: if
+ * nothing can be stored there, that is an error only when the file is needed.
  */
 export function defaultStatePath(
   environment: Readonly<Record<string, string | undefined>>,
@@ -55,8 +55,8 @@ export async function readAcceptedBundle(
 }
 
 /**
- * Stores a bundle in place of the previous one, unless that is newer. What is stored at the same time, here or by another
- * program, is stored one after the other.
+ * Stores a bundle instead of the previous one, unless the previous one is newer. Concurrent writers, also in other
+ * programs, store one after the other.
  * @throws ClientError when the stored state cannot be used
  */
 export async function writeAcceptedBundle(path: string, accepted: StoredBundle): Promise<void> {
@@ -65,7 +65,7 @@ export async function writeAcceptedBundle(path: string, accepted: StoredBundle):
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     let isStored = false
     while (!isStored) {
-      // Again only where the lock was lost meanwhile.
+      // Repeats only if the lock was lost in the meantime.
       isStored = await withFileLock(path, (isHeld) => storeNewer(path, accepted, isHeld))
     }
   } catch (error) {
@@ -74,7 +74,7 @@ export async function writeAcceptedBundle(path: string, accepted: StoredBundle):
   }
 }
 
-/** @returns false where others may have changed the file since it was read; nothing is stored then */
+/** @returns false where another program may have changed the file since it was read; nothing is stored then */
 async function storeNewer(
   path: string,
   { root, ...kept }: StoredBundle,

@@ -4,13 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 10
 
-/** A lock that one holder has for this many polls, five seconds, was left over by a program that ended in between. */
+/**
+ * A lock that one holder keeps for this many polls, five seconds, was left behind by a program that ended while it held
+ * the lock.
+ */
 const LEFT_OVER_POLLS = 500
 
 /**
- * Runs something that reads and replaces a file while nobody else does, in this program or another one. The lock is a file
- * beside it, because Node 20, Bun and Deno have no other in common.
- * @param work may ask whether the lock is still its own: a program that stands still for five seconds loses it
+ * Runs `work`, which reads and replaces a file, while no other caller does, in this program or another. The lock is a
+ * file beside it, because Node 20, Bun and Deno have no other kind of lock in common.
+ * @param work is given a function that tells whether the lock is still held: a program that stalls for five seconds
+ *   loses it
  */
 export async function withFileLock<T>(
   path: string,
@@ -26,7 +30,7 @@ export async function withFileLock<T>(
   }
 }
 
-/** @returns which lock it made */
+/** @returns the identity of the lock that was created */
 async function take(lock: string): Promise<string> {
   let [holder, polls] = ['', 0]
   while (!(await create(lock))) {
@@ -38,7 +42,7 @@ async function take(lock: string): Promise<string> {
   return identify(lock)
 }
 
-/** Removes a lock that was left over, unless another program did so first and has one of its own there. */
+/** Removes a stale lock, unless another program did so first and has created a lock of its own. */
 async function clear(lock: string, leftOver: string): Promise<void> {
   const folder = await mkdtemp(`${lock}.`)
   try {
@@ -46,7 +50,7 @@ async function clear(lock: string, leftOver: string): Promise<void> {
     await rename(lock, aside)
     if ((await identify(aside)) !== leftOver) await link(aside, lock)
   } catch (error) {
-    // It has gone, or there is a new one: who waits looks again.
+    // The lock is gone, or there is a new one; the caller looks again.
     if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'EEXIST') throw error
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -63,7 +67,7 @@ async function create(lock: string): Promise<boolean> {
   }
 }
 
-/** Which lock this is; empty where it has just gone. */
+/** The identity of the lock; empty where it no longer exists. */
 async function identify(lock: string): Promise<string> {
   try {
     const { ino, mtimeMs } = await stat(lock)

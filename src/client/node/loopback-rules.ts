@@ -1,6 +1,6 @@
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 
-/** The request headers that show its origin. */
+/** The request headers that show where a request comes from. */
 export interface RequestOrigin {
   readonly host: string | undefined
   readonly origin: string | undefined
@@ -8,9 +8,9 @@ export interface RequestOrigin {
 }
 
 /**
- * Why a request is not from a program on this machine, or undefined where it may be one. Otherwise a web page could
- * make the browser send prompts with the stored key: through a host name for 127.0.0.1 (DNS rebinding), or across
- * sites.
+ * Why a request is not from a program on this machine; undefined where it may be. Without this check, a web page could
+ * make the browser send prompts with the stored key: through a host name that resolves to 127.0.0.1 (DNS rebinding), or
+ * across sites.
  */
 export function crossOriginFault({ host, origin, fetchSite }: RequestOrigin): string | undefined {
   const address = `http://${host ?? ''}`
@@ -27,7 +27,7 @@ function isOwn(hostname: string): boolean {
   return isLoopbackHost(hostname) || hostname.endsWith('.localhost')
 }
 
-/** Pages of this machine, and desktop programs that show their own pages under schemes of their own. */
+/** Allows pages of this machine, and desktop programs that show their pages under URL schemes of their own. */
 function isOwnOrigin(origin: string): boolean {
   if (!URL.canParse(origin)) return false
   const { hostname, protocol } = new URL(origin)

@@ -9,8 +9,8 @@ import { ClientError } from '../errors.ts'
 const CONNECT_TIMEOUT_MS = 15_000
 
 /**
- * A TLS connection to the origin, through the proxy in HTTPS_PROXY and NO_PROXY. Any certificate is accepted: its key
- * is compared with evidence, which proves more than a public authority can.
+ * Opens a TLS connection to the origin, through the proxy from HTTPS_PROXY and NO_PROXY. Any certificate is accepted:
+ * its key is compared with evidence, which proves more than a public authority can.
  * @throws ClientError when the environment names a proxy of another kind (`invalid_options`)
  */
 export async function openTls(origin: URL): Promise<TLSSocket> {
@@ -25,7 +25,8 @@ export async function openTls(origin: URL): Promise<TLSSocket> {
     rejectUnauthorized: false,
     ...(isIP(host) === 0 ? { servername: host } : {}),
   })
-  // Between its requests nobody else listens, and an error without a listener ends the process; who asks next sees that it is closed.
+  // Between requests nothing else listens for errors, and an error without a listener ends the process. The next
+  // request sees that the socket is closed.
   tls.on('error', () => {})
   try {
     await once(tls, 'secureConnect', { signal })
@@ -36,7 +37,7 @@ export async function openTls(origin: URL): Promise<TLSSocket> {
   return tls.setNoDelay(true)
 }
 
-/** The address is not quoted, because it may hold a password. */
+/** The proxy for an origin, from the environment. Errors do not quote its address, which may contain a password. */
 function proxyFor(origin: URL): URL | undefined {
   const address = getProxyForUrl(origin.href)
   if (address === '') return undefined
@@ -53,8 +54,9 @@ function openTcp(origin: URL): Socket {
 }
 
 /**
- * The proxy sees name and port of the router, and how much is sent when. It gets the user name and password of its own
- * address, in the clear where that is plain HTTP: whoever is on the way to it can use them, and read nothing else.
+ * Opens a tunnel through a proxy. The proxy sees the name and port of the router, and how much is sent when. It gets
+ * the user name and password in its own address, in the clear where the address is plain HTTP: a party between here and
+ * the proxy can use them, but can read nothing else.
  */
 async function openTunnel(origin: URL, proxy: URL, signal: AbortSignal): Promise<Socket> {
   const { request: send } = proxy.protocol === 'https:' ? https : http
@@ -91,7 +93,10 @@ function credentialsOf({ username, password }: URL): Record<string, string> {
   return { 'proxy-authorization': `Basic ${Buffer.from(text).toString('base64')}` }
 }
 
-/** A percent sign that stands for itself is part of many passwords. */
+/**
+ * Decodes percent-encoding; text that is not valid percent-encoding is returned unchanged, because many passwords
+ * contain a bare percent sign.
+ */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

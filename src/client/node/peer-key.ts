@@ -4,7 +4,7 @@ import { ClientError } from '../errors.ts'
 
 /**
  * SHA-256 over the SPKI in the peer's certificate on this connection, in hex.
- * @throws ClientError when the runtime does not expose it (`unsupported_runtime`)
+ * @throws ClientError when the runtime does not expose the certificate (`unsupported_runtime`)
  * @throws Error when the peer presented none
  */
 export function peerKeyOf(socket: Pick<TLSSocket, 'getPeerX509Certificate'>): string {

@@ -10,13 +10,13 @@ import { crossOriginFault } from './loopback-rules.ts'
 import { VerificationLog, type VerificationState } from './verification-log.ts'
 import { verificationPage } from './verification-page.ts'
 
-/** The printable facts of one request: nothing of its content. */
+/** The facts of one request that may be printed: nothing of its content. */
 export interface ProxiedRequest {
   readonly method: string
   readonly path: string
   readonly status: number
   readonly milliseconds: number
-  /** Undefined where the answer cannot have one. */
+  /** Undefined where the answer cannot have a receipt. */
   readonly receipt: ReceiptOutcome | 'not_asked_for' | undefined
 }
 
@@ -24,7 +24,7 @@ export interface ProxyPlan {
   readonly client: Client
   /** The router's address, to which paths are appended. */
   readonly router: URL
-  /** Replaces the key that a tool sends. */
+  /** Replaces the API key that a tool sends. */
   readonly apiKey?: string | undefined
   readonly now: () => number
   readonly onAnswered: (request: ProxiedRequest) => void
@@ -51,8 +51,8 @@ export interface LoopbackProxy {
 }
 
 /**
- * A server for this machine's own programs, to listen on loopback: it passes every path through a client that
- * verifies the router first, and reports the proof and the receipts at `/verification`.
+ * Creates a server for this machine's own programs, which should listen on loopback. It passes every path through a
+ * client that verifies the router first, and reports the proof and the receipts at `/verification`.
  */
 export function createProxy(plan: ProxyPlan): LoopbackProxy {
   const log = new VerificationLog(plan)
@@ -111,7 +111,7 @@ async function forward(
     onAnswered({ method, path, status, milliseconds: now() - began, receipt: undefined })
   }
   const address = router.pathname.replace(/\/$/, '') + url
-  // A request line may name a host too; that is a fault of the tool, and says nothing about the router.
+  // A request line may also name a host. That is a fault of the tool, and says nothing about the router.
   const target = URL.parse(address, router)
   if (target?.origin !== router.origin) {
     const message = 'the request names another host than the router'
@@ -135,7 +135,7 @@ async function forward(
   response.writeHead(answer.status, answerHeaders(answer))
   response.flushHeaders()
   if (answer.body === null) response.end()
-  // A truncated answer is truncated here too, so that it does not look complete.
+  // A truncated answer stays truncated, so that it does not look complete.
   else await pipeline(Readable.from(answer.body), response).catch(() => undefined)
   const outcome = await receipt
   if (outcome !== undefined) log.add(outcome)
@@ -144,7 +144,10 @@ async function forward(
   onAnswered({ method, path, status: answer.status, milliseconds: now() - began, receipt: verdict })
 }
 
-/** Whether the platform makes such a request at all: it refuses some methods, a GET with a body, and a name or password in the URL. */
+/**
+ * Whether the platform allows such a request: it refuses some methods, a GET with a body, and a user name or password
+ * in the URL.
+ */
 function isRequest(target: URL, init: RequestInit): boolean {
   try {
     return new Request(target, init) instanceof Request
@@ -227,7 +230,7 @@ function failureOf(error: unknown): Failure {
   return { status: 502, code: 'router_unreachable', message: 'the router cannot be reached' }
 }
 
-/** In the format that OpenAI SDKs read, with a header against automatic retries. */
+/** Answers with an error in the format of OpenAI SDKs, with a header against automatic retries. */
 function refuse(response: ServerResponse, { status, ...error }: Failure): void {
   response.writeHead(status, { 'content-type': 'application/json', 'x-should-retry': 'false' })
   response.end(JSON.stringify({ error: { ...error, type: 'proxy_error', param: null } }))

@@ -10,13 +10,14 @@ import {
 import { join } from 'node:path'
 
 /**
- * Replaces a file, or makes it: whoever reads it meanwhile gets all of the old bytes or all of the new ones. A link stays, and
- * the file that it leads to is replaced. A file that is there keeps its mode.
+ * Replaces or creates a file atomically: a concurrent reader gets all of the old bytes or all of the new ones. A
+ * symbolic link is kept, and its target is replaced. An existing file keeps its mode.
  *
- * The draft is in a folder of its own, so that programs that replace the file at the same time never write to one draft.
+ * The draft is in a folder of its own, so that programs that replace the file at the same time never write to one
+ * draft.
  * @param path in a directory that exists
- * @param mode of a file that is made
- * @throws the error of the file system; then the file is what it was, and nothing is left beside it
+ * @param mode for a new file
+ * @throws the error of the file system; the file is then unchanged, and nothing is left beside it
  */
 export function replaceFile(path: string, content: string | Uint8Array, mode: number): void {
   const found = statSync(path, { throwIfNoEntry: false })

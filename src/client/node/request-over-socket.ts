@@ -5,14 +5,14 @@ import { concatBytes } from '../../protocol/bytes.ts'
 import type { HostAnswer } from '../proof.ts'
 import { readRetryAfter } from '../prove-again.ts'
 
-/** An envelope has some tens of kilobytes; a much larger answer is an attack. */
+/** An envelope takes some tens of kilobytes; a much larger answer is an attack. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
-/** A capture by the platform may take a minute. */
+/** The platform may take a minute to capture a report. */
 const RESPONSE_TIMEOUT_MS = 70_000
 
 /**
- * One GET over a connection that stays open and remains the caller's, so that later requests on it go to the same
+ * Sends one GET over a connection that stays open and stays the caller's, so that later requests on it go to the same
  * peer.
  */
 export async function requestOverSocket(
@@ -29,8 +29,8 @@ export async function requestOverSocket(
 }
 
 /**
- * A stream over the socket that can end without ending the socket. It reads as the HTTP client after it does: a socket that
- * was paused in between never reads again under Deno.
+ * A stream over the socket that can end without ending the socket. It reads with `readable` events like the HTTP client
+ * that uses the socket after it: a socket that was paused in between never reads again under Deno.
  */
 function borrow(socket: TLSSocket): { stream: Duplex; release: () => void } {
   const pass = () => {

@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls'
-// Version 8 needs Node 22; applications may run Node 20.
+// undici 7: version 8 needs Node 22, and applications may run Node 20.
 import { Agent, fetch as undiciFetch } from 'undici-7'
 import type { buildConnector } from 'undici-7'
 import { AttestationRefused, ClientError } from '../errors.ts'
@@ -18,7 +18,7 @@ import { requestOverSocket } from './request-over-socket.ts'
 import { openTls } from './open-tls.ts'
 import { peerKeyOf } from './peer-key.ts'
 
-/** Connections that were verified with evidence that is valid until `until`, in milliseconds since 1970. */
+/** Connections that were verified with evidence that is valid until `until`, milliseconds since 1970. */
 interface Epoch {
   readonly agent: Agent
   until: number
@@ -37,7 +37,7 @@ export class TlsTransport implements Transport {
   #epoch: Epoch
   #closed = false
 
-  /** @throws ClientError when the address is one without TLS (`invalid_options`) */
+  /** @throws ClientError when the address has no TLS (`invalid_options`) */
   constructor(settings: Settings, state: BundleState) {
     if (settings.base.protocol !== 'https:') {
       throw new ClientError('invalid_options', 'baseURL: without TLS there is no key to compare')
@@ -101,7 +101,7 @@ export class TlsTransport implements Transport {
     return epoch
   }
 
-  /** New requests use new connections; running ones continue to their end. */
+  /** Makes new requests use new connections; running requests continue to their end. */
   #renew(): void {
     this.#retire(this.#epoch.agent)
     this.#epoch = this.#newEpoch()
@@ -118,8 +118,8 @@ export class TlsTransport implements Transport {
   }
 
   /**
-   * Where no host is verified yet, the bundle will be needed: it is fetched while the connection is being opened, so
-   * that verification costs the first request only one round trip.
+   * The source for the bundle. Where no host is verified yet, the bundle will be needed, so it is fetched while the
+   * connection is being opened; verification then costs the first request only one round trip.
    */
   #trustAtOnce(): TrustSource {
     if (this.#proofs.current().length > 0) return this.#trust
@@ -148,7 +148,10 @@ export class TlsTransport implements Transport {
   }
 }
 
-/** The host closed the connection after it had proven itself: the next one costs no further proof. */
+/**
+ * The host closed the connection after it had proven itself. The next connection to the same key needs no further
+ * proof.
+ */
 class ConnectionLost extends Error {}
 
 function mayPass(error: unknown): boolean {

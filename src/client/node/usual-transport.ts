@@ -1,10 +1,11 @@
 import type { TransportName } from '../options.ts'
 
-/** The first version of Bun that was seen to tell the key of a connection. */
+/** The first version of Bun that exposes the TLS key of a connection. */
 const BUN_WITH_KEYS = [1, 4] as const
 
 /**
- * Pinned TLS wherever the key of a connection can be seen: under Node, Deno and newer versions of Bun.
+ * Chooses pinned TLS wherever the runtime exposes the TLS key of a connection: under Node, Deno and newer versions of
+ * Bun.
  * @param bun the version of Bun; undefined under other runtimes
  */
 export function usualTransport(bun: string | undefined): TransportName {

@@ -7,7 +7,7 @@ import { messageOfThrown } from '../../protocol/thrown-message.ts'
 export interface VerificationState {
   readonly router: string
   readonly proven: boolean
-  /** A proven host is on a simulated platform, which proves nothing about any machine. */
+  /** Whether a proven host is on a simulated platform, which proves nothing about any machine. */
   readonly simulated: boolean
   /** Why the last attempt failed, where it did. */
   readonly problem: {

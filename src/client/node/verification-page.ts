@@ -62,7 +62,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
 }
 
-/** Evidence is written by others; it must not become markup. */
+/** Evidence comes from others; it must not become markup. */
 function escape(text: string): string {
   return text.replaceAll(/[&<>"]/g, (char) => ENTITIES[char] ?? char)
 }

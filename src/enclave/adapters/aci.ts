@@ -10,8 +10,9 @@ import { sealEvidence } from './verified-evidence.ts'
 const MAX_REPORT_BYTES = 2_097_152
 
 /**
- * Phala's private gateway: fetch the report for our nonce -> find the connection's key in its keyset -> fetch Intel's
- * collateral for its platform -> judge. A gateway whose keyset holds another key is refused before Intel is asked.
+ * Phala's private gateway. Fetches the report for our nonce, finds the connection's key in its keyset, fetches Intel's
+ * collateral for its platform, and judges all of it. A gateway whose keyset lacks the connection's key is refused
+ * before Intel's service is called.
  */
 export const aciAdapter: Adapter<'aci'> = {
   webPki: true,

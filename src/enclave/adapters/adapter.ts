@@ -28,7 +28,7 @@ export interface EvidenceDeps {
   readonly newNonce: () => string
   /** Sends a request to the provider; returns the answer and the peer's TLS key on that connection. */
   readonly observedFetch: ObservedFetch
-  /** Calls a vendor's verification service: Intel's certificates, NVIDIA's verdicts. */
+  /** Calls a vendor's service: for Intel's certificates or NVIDIA's verdicts. */
   readonly webFetch: typeof fetch
   readonly verifyQuote: VerifyQuote
   readonly verifyProvenance: VerifyProvenance
@@ -39,17 +39,17 @@ export interface EvidenceDeps {
   readonly findSnpChain: (report: Bytes) => Promise<string>
   /** AMD's revocation list for the root of that chain (PEM), in DER; undefined where no valid one is available. */
   readonly findRevocationList: (chainPem: string) => Promise<Bytes | undefined>
-  /** The simulated platform of this stack; `refuse` on a real one. */
+  /** Which simulated platform is accepted: the one of this stack; `refuse` on real hardware. */
   readonly ownSimulated: SimulatedPolicy
 }
 
 /**
- * Obtains and verifies the evidence of one provider, anew with every call.
+ * Obtains and verifies the evidence of one provider; every call fetches it again.
  * @throws EvidenceRefused when the evidence fails a check or a service does not answer; its code says which
  */
 export type ObtainEvidence = () => Promise<VerifiedEvidence>
 
-/** What an adapter remembers about a provider between two verifications; plain data, which adapters modify. */
+/** What an adapter remembers about a provider between two verifications: plain data, which the adapter modifies. */
 export interface AdapterMemory {
   /** The newest trust bundle of an `envelope` host; no older one is accepted after it. */
   lastAccepted?: AcceptedBundle | undefined
@@ -60,7 +60,7 @@ export interface AdapterMemory {
  * party would.
  */
 export interface Adapter<Name extends AdapterName> {
-  /** False: the certificate need not be one that browsers accept, because the pinned key alone decides. */
+  /** Whether the provider's certificate must be one that browsers accept. If false, only the pinned key counts. */
   readonly webPki: boolean
   readonly open: (
     subject: EvidenceSubject<Name>,
@@ -72,8 +72,9 @@ export interface Adapter<Name extends AdapterName> {
 type JudgingDeps = Pick<EvidenceDeps, 'now' | 'verifyQuote' | 'verifyProvenance' | 'ownSimulated'>
 
 /**
- * Simulated evidence is accepted in local mode, and in production mode where the configuration allows it; only by a router
- * that is itself on a simulated platform, and only from that very platform.
+ * The options for judging a provider's evidence. Simulated evidence is accepted in local mode, and in production mode
+ * where the configuration allows it; but only by a router that itself runs on a simulated platform, and only from that
+ * same platform.
  */
 export function judgeOptions(
   { mode, allowSimulated }: Pick<EvidenceSubject<AdapterName>, 'mode' | 'allowSimulated'>,

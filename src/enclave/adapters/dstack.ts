@@ -18,14 +18,15 @@ import { fetchGpuVerdict } from './gpu-evidence.ts'
 import { fetchMachineCollateral } from './machine-collateral.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
-/** A report with GPU evidence has some 300 KiB; a fleet sends several. */
+/** A report with GPU evidence takes about 300 KiB; a gateway with several nodes sends several reports. */
 const MAX_REPORT_BYTES = 8_388_608
 
 type Subject = EvidenceSubject<'dstack'>
 
 /**
- * The dstack family (Phala, NEAR): fetch the report for our nonce -> fetch Intel's or AMD's collateral for its platform and
- * NVIDIA's verdict on its GPUs -> judge. A node whose evidence binds no TLS key is refused before any vendor is called.
+ * The dstack family (Phala, NEAR). Fetches the report for our nonce, Intel's or AMD's collateral for its platform and
+ * NVIDIA's verdict on its GPUs, and judges all of it. A node whose evidence binds no TLS key is refused before any
+ * vendor's service is called.
  */
 export const dstackAdapter: Adapter<'dstack'> = {
   webPki: true,
@@ -90,7 +91,7 @@ async function fetchModels(
   if (models === undefined) return {}
   const shown: ModelEvidence[] = []
   for (const model of models.names) {
-    // One after the other: a report is large, and a gateway makes each anew.
+    // One after the other: a report is large, and the gateway builds a new one for each request.
     const answer = await fetchReport(subject, deps, nonce, model)
     if (answer.tlsSpkiSha256 !== tlsSpkiSha256) throw new EvidenceRefused('tls_key')
     const nodes = await Promise.all(
@@ -105,8 +106,8 @@ async function fetchModels(
 }
 
 /**
- * Where GPUs are optional, an outage of NVIDIA's service leaves them unproven; evidence that it refuses is never
- * accepted.
+ * NVIDIA's verdict on the GPUs; null where there is none. Where GPUs are optional, an outage of NVIDIA's service leaves
+ * them unproven; evidence that the service refuses is never accepted.
  */
 async function fetchVerdict(
   { nvidiaPayload }: DstackReport,

@@ -13,9 +13,9 @@ const MAX_BUNDLE_BYTES = 1_048_576
 type Subject = EvidenceSubject<'envelope'>
 
 /**
- * Another host that publishes `service.attestation/v1`, such as this router: fetch the envelope for our nonce and its
- * trust bundle -> judge. Its hosts sign their own certificates, so the pinned key alone decides. The envelope is kept
- * as it was served, because the trust bundle is in the receipt beside it.
+ * Another host that publishes `service.attestation/v1`, such as this router. Fetches the envelope for our nonce and the
+ * trust bundle, and judges both. Such hosts sign their own certificates, so only the pinned key counts. The envelope is
+ * stored as it was served, apart from AMD's revocation list; the receipt holds the trust bundle beside it.
  */
 export const envelopeAdapter: Adapter<'envelope'> = {
   webPki: false,
@@ -55,7 +55,10 @@ async function fetchEvidence(subject: Subject, deps: EvidenceDeps): Promise<Enve
   }
 }
 
-/** Uses AMD's newest list, even where the envelope contains one: nothing in an envelope signs that member. */
+/**
+ * Inserts AMD's newest revocation list, even where the envelope contains one: no signature covers that member of the
+ * envelope.
+ */
 async function withRevocationList(body: Bytes, deps: EvidenceDeps): Promise<string> {
   const envelope = readEnvelope(body)
   const list = await deps.findRevocationList(envelope.vcek_chain_pem)

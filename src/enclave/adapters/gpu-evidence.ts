@@ -30,7 +30,7 @@ export async function fetchGpuVerdict(
     }),
     requestService(webFetch, KEYS_URL, MAX_ANSWER_BYTES),
   ])
-  // A refusal of the evidence is a result; an outage of the service is not.
+  // If NVIDIA refuses the evidence, that is a verdict; if its service does not answer, that is an outage.
   if (verdict.status >= 500 || verdict.status === 429 || keys.status !== 200) {
     throw new EvidenceRefused('service_unreachable')
   }

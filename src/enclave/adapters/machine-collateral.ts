@@ -7,7 +7,7 @@ import type { EvidenceDeps } from './adapter.ts'
 import { pcsOverWeb } from './intel-service.ts'
 
 /**
- * What Intel or AMD states of a machine.
+ * Fetches what Intel or AMD publishes about a machine.
  * @throws EvidenceRefused `service_unreachable` when the vendor's service does not answer
  */
 export async function fetchMachineCollateral(
@@ -21,7 +21,7 @@ export async function fetchMachineCollateral(
 }
 
 /**
- * AMD's certificates for a report that comes without them.
+ * Finds AMD's certificates for a report that comes without them.
  * @throws EvidenceRefused `service_unreachable`
  */
 export function findSnpChain(report: Bytes, deps: EvidenceDeps): Promise<string> {

@@ -14,7 +14,7 @@ interface ObservedRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The body of a 200, and the TLS key of the peer on the connection that carried it. */
+/** The body of a 200 answer, and the peer's TLS key on the connection that carried it. */
 interface ObservedReply {
   readonly body: Bytes
   readonly tlsSpkiSha256: string

@@ -3,7 +3,7 @@ import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 
 const TIMEOUT_MS = 15_000
 
-/** The answer of a vendor's service; its status may be any. */
+/** The answer of a vendor's service, with any status. */
 export interface WebReply {
   readonly status: number
   readonly headers: Headers
@@ -12,7 +12,8 @@ export interface WebReply {
 
 /**
  * Sends a request to a vendor's service, with a timeout of 15 s and a size limit, without following redirects.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws EvidenceRefused `service_unreachable` when no complete answer arrives in time, or it is larger than
+ *   `maxBytes`
  */
 export async function requestService(
   webFetch: typeof fetch,

@@ -16,7 +16,7 @@ import { tinfoilAdapter } from './tinfoil.ts'
 export interface OpenedAdapter {
   readonly webPki: boolean
   readonly obtain: ObtainEvidence
-  /** Ends what was started for it. */
+  /** Stops what was started for the adapter. */
   readonly close?: () => void
 }
 
@@ -69,7 +69,7 @@ function opener<Name extends AdapterName>(name: Name, { webPki, open }: Adapter<
   }
 }
 
-/** A document that cannot be parsed is a refusal too. Its name is safe to report; its content is not. */
+/** Turns a document that cannot be parsed into a refusal. Its name is safe to report; its content is not. */
 function refuseMalformed(error: unknown): never {
   if (!(error instanceof MalformedEvidence)) throw error
   throw new EvidenceRefused('malformed', [error.document], { cause: error })

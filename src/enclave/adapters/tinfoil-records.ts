@@ -28,7 +28,7 @@ const attestationsSchema = z.looseObject({
 })
 
 /**
- * The build records that the policy requires and the document lacks: those of the newest release.
+ * Fetches the build records that the policy requires and the document lacks, from the newest release.
  * @throws EvidenceRefused `service_unreachable`
  * @throws MalformedEvidence when an answer does not match its schema
  */

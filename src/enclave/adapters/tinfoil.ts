@@ -10,14 +10,14 @@ import { findSnpChain } from './machine-collateral.ts'
 import { fetchRecords } from './tinfoil-records.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
-/** Includes collateral; documents of machines with eight GPUs are the largest. */
+/** A document includes collateral; those of machines with eight GPUs are the largest. */
 const MAX_DOCUMENT_BYTES = 4_194_304
 
 type Subject = EvidenceSubject<'tinfoil'>
 
 /**
- * A Tinfoil enclave: fetch the document for our nonce -> check that it binds the connection's key -> fetch missing
- * collateral from the vendor -> judge.
+ * A Tinfoil enclave. Fetches the document for our nonce, checks that it binds the connection's key, fetches missing
+ * collateral from the vendor, and judges all of it.
  */
 export const tinfoilAdapter: Adapter<'tinfoil'> = {
   webPki: true,

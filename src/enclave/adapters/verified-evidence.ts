@@ -3,7 +3,7 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { JudgedEvidence } from '../../verify/providers/judged-evidence.ts'
 
-/** The result of every adapter. The names are those of receipts; times are Unix seconds. */
+/** The result of every adapter. Members are named as in receipts; times are Unix seconds. */
 export interface VerifiedEvidence extends Omit<JudgedEvidence, 'endsAt'> {
   readonly verified: true
   readonly verified_at: number
@@ -20,7 +20,10 @@ export interface EvidenceTimes {
   readonly maxAgeSeconds: number
 }
 
-/** Judged evidence, with the text that is stored: in force until the policy's age or what the verdict rests on ends. */
+/**
+ * Completes judged evidence with its raw text. It expires at the policy's maximum age, or earlier, when something that
+ * the verdict rests on ends.
+ */
 export async function sealEvidence(
   { endsAt, ...judged }: JudgedEvidence,
   raw: string,
@@ -40,8 +43,10 @@ export async function sealEvidence(
 const SPKI_SHA256 = /^[0-9a-f]{64}$/
 
 /**
- * The last check of every adapter: a result that cannot be enforced on a connection is rejected, whatever it claims.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * The last check of every adapter's result: evidence that cannot be enforced on a connection is rejected, whatever it
+ * claims.
+ * @throws EvidenceRefused `no_binding` without a key or a verification, `expired`, or `malformed` when the digest is
+ *   wrong
  */
 export async function admitEvidence(
   evidence: VerifiedEvidence,

@@ -3,7 +3,7 @@ import type { RelayRoute } from '../link/dispatch.ts'
 import { MAX_TELEMETRY_BYTES } from '../link/routes.ts'
 import type { Questions } from './questions.ts'
 
-/** All other routes of the link: their state is in the main thread, which answers. */
+/** All other routes of the link: their state is in the main thread, so the carrier forwards the call there. */
 export function createAskedRoute(questions: Pick<Questions, 'ask'>): RelayRoute {
   return {
     method: 'any',

@@ -17,14 +17,14 @@ export interface CarrierHostDeps {
   readonly eventMemory: TakenByThread
   readonly place: number
   readonly maxStreams: number
-  /** The facts as of now. */
+  /** The current facts. */
   readonly facts: () => Facts
   readonly proofs: Pick<ProviderProofs, 'distrust'>
   /** Never rejects. */
   readonly answer: (question: Question) => Promise<LinkReply | undefined>
   readonly log: Log
   readonly heartbeat: Heartbeat
-  /** Called when the carrier has ended, or was ended because it stood still, and when it listens again. */
+  /** Called when the carrier has ended, by itself or because it was frozen, and when a new one listens. */
   readonly onLost: (why: 'ended' | 'stood still') => void
   readonly onRestored: () => void
   /** Milliseconds that never go back. */
@@ -34,12 +34,13 @@ export interface CarrierHostDeps {
 
 const FIRST_RESTART_MS = 200
 const MAX_RESTART_MS = 30_000
-/** Ends that are longer ago do not delay a restart, ms. */
+/** A thread that ended longer ago than this does not delay a restart, ms. */
 const CRASH_WINDOW_MS = 60_000
 
 /**
- * The thread of one carrier. When it ends, by an error or for want of memory, a new one is started on the same port, later
- * with each end within a minute; until then its workers cannot reach the daemon. One that stands still is ended.
+ * Runs the thread of one carrier. When the thread ends, by an error or because memory ran out, a new one is started on
+ * the same port; each further end within a minute doubles the wait. Until then the carrier's workers cannot reach the
+ * daemon. A frozen thread is terminated.
  */
 export class CarrierHost {
   readonly #deps: CarrierHostDeps
@@ -57,13 +58,13 @@ export class CarrierHost {
     this.#port = deps.link.port
   }
 
-  /** Where it listens, once it has been started. */
+  /** The port that the carrier listens on, once it was started. */
   get port(): number {
     return this.#port
   }
 
   /**
-   * Resolves when it listens.
+   * Resolves when the carrier listens.
    * @throws Error when the thread ends before that
    */
   async start(): Promise<void> {
@@ -80,19 +81,19 @@ export class CarrierHost {
     })
     thread.once('exit', () => {
       if (this.#thread === thread) this.#forget()
-      // Where the main thread was busy, both are reported in the same moment.
+      // If the main thread was busy, `listening` and `exit` are reported in the same turn of the event loop.
       if (hasListened) this.#onEnd()
       else reject(new Error('a carrier ended before it listened'))
     })
     await promise
   }
 
-  /** Makes the carrier go by these facts from now on. */
+  /** Makes the carrier use these facts from now on. */
   tell(facts: Facts): void {
     this.#teller?.tell(facts)
   }
 
-  /** Ends a thread that no longer works; a new one is started. */
+  /** Terminates a thread that no longer works; a new one is started. */
   end(): void {
     void this.#thread?.terminate()
   }
@@ -110,7 +111,7 @@ export class CarrierHost {
     this.#stoodStill = false
     this.#looks = setInterval(() => {
       if (!watch.standsStill(monotonic())) return
-      // The daemon ends by this, and all of it is started again.
+      // This ends the daemon's process; the supervisor restarts it.
       if (this.#stoodStill) throw new Error('a carrier that stands still cannot be ended')
       this.#stoodStill = true
       watch = new BeatWatch(beats, heartbeat, monotonic())
@@ -125,7 +126,7 @@ export class CarrierHost {
     const sent = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
     const feed = (port: FactFeed['port']): FactFeed => ({ port, sent })
     const teller = new FactTeller(feed(port1))
-    // Before it starts, so that it never listens without facts.
+    // Before the thread starts, so that it never listens without facts.
     teller.tell(facts())
     const data: CarrierData = {
       link: { ...link, port: this.#port },
@@ -146,7 +147,7 @@ export class CarrierHost {
     })
     thread.stdout.resume()
     thread.stderr.resume()
-    // Its message may contain prompts.
+    // Only a trace is logged: the error's message may contain prompts.
     thread.on('error', (error) => log('unexpected_error', traceError(error)))
     this.#thread = thread
     this.#teller = teller

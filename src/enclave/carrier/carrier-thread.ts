@@ -5,7 +5,7 @@ import { CARRIER_HEARTBEAT, startBeating } from './heartbeat.ts'
 import type { CarrierData, FromCarrier, ToCarrier } from './messages.ts'
 import { Questions } from './questions.ts'
 
-/** The program of a carrier's thread. What it does not catch ends the thread, and a new one is started. */
+/** The program of a carrier's thread. An uncaught error ends the thread, and a new one is started. */
 const data: CarrierData = workerData
 const send = (message: FromCarrier) => {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin

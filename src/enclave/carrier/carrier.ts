@@ -23,8 +23,8 @@ export interface CarrierTools {
 }
 
 /**
- * Carries the calls of its workers, and signs their receipts, on a link server of its own. It goes by what the main thread
- * tells it, and asks it for everything else.
+ * Carries the calls of its workers and signs their receipts, on a link server of its own. It uses the facts that the
+ * main thread sends, and asks the main thread for everything else.
  */
 export function startCarrier(
   { link, key: parts, facts: feed, eventMemory, place, maxStreams }: CarrierData,

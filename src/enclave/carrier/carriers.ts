@@ -18,34 +18,34 @@ export interface CarriersInputs {
   /** One for each carrier; 0 = any free port. */
   readonly ports: readonly number[]
   readonly key: ReceiptKeyParts
-  /** How many streams each may have that are open or not settled. */
+  /** How many streams each carrier may have that are open or not settled. */
   readonly maxStreams: number
-  /** The facts as of now. */
+  /** The current facts. */
   readonly facts: () => Facts
   readonly proofs: Pick<ProviderProofs, 'distrust' | 'reverify'>
-  /** What the main thread answers for all. */
+  /** Routes that the main thread answers for all carriers. */
   readonly routes: readonly AnswerRoute[]
   readonly log: Log
   readonly notify: (message: FromDaemon) => void
   readonly counts: Pick<HostCounts, 'carrierLost'>
   /** Milliseconds that never go back. */
   readonly monotonic: () => number
-  /** Says when facts have changed. */
+  /** Emits when facts have changed. */
   readonly changes: Changes
 }
 
 /** Threads that carry calls to providers and sign receipts, each for some of the host's workers. */
 export interface Carriers {
-  /** Where each of them listens. */
+  /** The port of each carrier. */
   readonly ports: readonly number[]
-  /** Ends the carrier of that port, which no longer answers; a new one is started. */
+  /** Terminates the carrier of that port, which no longer answers; a new one is started. */
   end(port: number): void
   close(): Promise<void>
 }
 
 const CARRIER_THREAD = new URL('./carrier-thread.ts', import.meta.url)
 
-/** @throws Error when one does not listen */
+/** @throws Error when a carrier ends before it listens */
 export async function startCarriers(inputs: CarriersInputs): Promise<Carriers> {
   const { link, ports, facts, notify, counts, proofs, routes, log } = inputs
   const answer = (question: Question) => answerQuestion(question, { proofs, routes, log })
@@ -67,7 +67,7 @@ export async function startCarriers(inputs: CarriersInputs): Promise<Carriers> {
         program: CARRIER_THREAD,
       }),
   )
-  // No carrier goes by older facts when this has returned.
+  // When this has returned, no carrier uses older facts.
   const tell = () => {
     const now = facts()
     for (const host of hosts) host.tell(now)

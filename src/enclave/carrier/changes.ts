@@ -1,4 +1,4 @@
 import type { EventEmitter } from 'node:events'
 
-/** Says that facts have changed, before anything else is done. */
+/** Emits, synchronously, that facts have changed, so that carriers have the new facts before anything else happens. */
 export type Changes = EventEmitter<{ changed: [] }>

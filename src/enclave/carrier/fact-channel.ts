@@ -1,16 +1,16 @@
 import { receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
 import { applied, changesOf, NO_FACTS, type FactChanges, type Facts } from './facts.ts'
 
-/** The end of a channel of facts that a thread is started with. */
+/** The receiving end of a channel of facts, which a thread is started with. */
 export interface FactFeed {
   readonly port: MessagePort
-  /** Over shared memory: how many messages were sent. */
+  /** In shared memory: how many messages were sent. */
   readonly sent: Int32Array
 }
 
 /**
- * Tells another thread the facts. When `tell` has returned, the other thread goes by nothing older, although it did not
- * answer: it reads all messages that were sent before it reads a fact.
+ * Sends the facts to another thread. Once `tell` has returned, the other thread uses nothing older, although no
+ * acknowledgement is awaited: before it reads a fact, it reads all messages that were sent.
  */
 export class FactTeller {
   readonly #feed: FactFeed
@@ -34,7 +34,7 @@ export class FactTeller {
   }
 }
 
-/** The facts of another thread, never older than what it has sent by now. */
+/** The facts that another thread sends, never older than what it has sent so far. */
 export class FactMirror {
   readonly #feed: FactFeed
   #facts: Facts = NO_FACTS
@@ -42,7 +42,7 @@ export class FactMirror {
 
   constructor(feed: FactFeed) {
     this.#feed = feed
-    // Also while nothing asks for facts: messages would pile up.
+    // Needed while nothing reads facts: messages would pile up in the port.
     feed.port.on('message', (changes: FactChanges) => this.#apply(changes))
   }
 

@@ -9,7 +9,7 @@ interface ServiceFacts {
   readonly connectMs: number
 }
 
-/** Where the current envelope can be relied on until `until`, ms. */
+/** The current envelope, which can be relied on until `until`, ms. */
 interface EnvelopeFacts {
   readonly sha256: string
   readonly until: number
@@ -34,7 +34,7 @@ interface Tables {
 
 export const THE_ONE = ''
 
-/** Everything that a thread goes by when it carries calls and signs receipts: plain data. */
+/** Everything that a thread needs to carry calls and to sign receipts: plain data. */
 export type Facts = { readonly [Name in keyof Tables]: ReadonlyMap<string, Tables[Name]> }
 
 export function hopKey(provider: string, evidenceSha256: string | null): string {
@@ -63,7 +63,10 @@ interface RowChanges<Row> {
 /** What has changed. */
 export type FactChanges = { readonly [Name in keyof Tables]: RowChanges<Tables[Name]> }
 
-/** The changes from one state to the next; undefined where there are none. Rows that stay the same objects cost nothing. */
+/**
+ * The changes from one state to the next; undefined where there are none. A row that is still the same object is cheap
+ * to compare.
+ */
 export function changesOf(before: Facts, after: Facts): FactChanges | undefined {
   const changes: FactChanges = {
     service: rowChanges(before.service, after.service),

@@ -1,27 +1,28 @@
-/** Over shared memory: how often a thread has beaten. The number wraps around. */
+/** In shared memory: how many heartbeats a thread has counted. The number wraps around. */
 export type Beats = Int32Array
 
-/** How often a thread is looked at, and after how many looks without a beat it counts as frozen. */
+/** How often a thread is checked, and after how many checks without a heartbeat it counts as frozen. */
 export interface Heartbeat {
   readonly everyMs: number
   readonly misses: number
 }
 
-/** Far longer than any step that a carrier takes at once: the end of an answer with much text takes about a second. */
+/** Far longer than any synchronous step of a carrier: the end of an answer with much text takes about a second. */
 export const CARRIER_HEARTBEAT: Heartbeat = { everyMs: 1_000, misses: 10 }
 
 export function newBeats(): Beats {
   return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** Beats as long as nothing blocks this thread. */
+/** Counts heartbeats as long as nothing blocks this thread's event loop. */
 export function startBeating(beats: Beats, { everyMs }: Heartbeat): void {
   setInterval(() => Atomics.add(beats, 0, 1), everyMs / 2).unref()
 }
 
 /**
- * Looks at another thread's beats. It counts looks, not time, and only those that come in time: while this thread does not
- * run either, because the machine was paused or is short of CPU, silence says nothing of the other one.
+ * Watches another thread's heartbeats. It counts checks, not time, and only checks that run on schedule: when this
+ * thread was delayed itself, because the machine was paused or is short of CPU, missing heartbeats say nothing about
+ * the other thread.
  */
 export class BeatWatch {
   readonly #beats: Beats
@@ -38,7 +39,10 @@ export class BeatWatch {
     this.#lookedAt = now
   }
 
-  /** Looks once; to be called every `everyMs`. Returns whether the other thread stands still. */
+  /**
+   * Checks once; must be called every `everyMs`.
+   * @returns whether the other thread is frozen
+   */
   standsStill(now: number): boolean {
     const isLate = now - this.#lookedAt > 2 * this.#heartbeat.everyMs
     const beats = Atomics.load(this.#beats, 0)

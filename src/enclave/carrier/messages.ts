@@ -14,32 +14,32 @@ export interface CarrierData {
   readonly facts: FactFeed
   /** Shared by all carriers. */
   readonly eventMemory: TakenByThread
-  /** Its place among the carriers, from 0. */
+  /** The carrier's index, from 0. */
   readonly place: number
   readonly maxStreams: number
   readonly beats: Beats
 }
 
-/** What a carrier asks of the main thread. */
+/** A question of a carrier to the main thread. */
 export type Question =
-  /** A call over the link whose route is there. */
+  /** A call over the link, for a route of the main thread. */
   | {
       readonly type: 'call'
       readonly method: string
       readonly target: string
       readonly body: Uint8Array
     }
-  /** As `ProvenProviders.reverify`; what came of it is a fact by the time of the answer. */
+  /** `ProvenProviders.reverify`; its result is among the facts before the answer arrives. */
   | { readonly type: 'reverify'; readonly provider: string; readonly stale: ChannelEvidence }
 
-/** From the carrier. */
+/** Messages from the carrier. */
 export type FromCarrier =
   | { readonly type: 'listening'; readonly port: number }
   | { readonly type: 'asked'; readonly id: number; readonly question: Question }
   | { readonly type: 'distrust'; readonly provider: string; readonly evidence: ChannelEvidence }
   | { readonly type: 'log'; readonly event: LogEvent; readonly fields: LogFields }
 
-/** To the carrier: the answer to a question, of a call the reply. */
+/** To the carrier: the answer to a question; for a call it holds the reply. */
 export interface ToCarrier {
   readonly id: number
   readonly reply: LinkReply | undefined

@@ -12,7 +12,10 @@ export interface MirroredDeps {
   readonly now: () => number
 }
 
-/** The proofs of the main thread, for another one. Evidence that has expired here counts no more, whatever the main thread has sent. */
+/**
+ * The main thread's proofs, for use in another thread. Expired evidence is not used, whatever the main thread has sent
+ * last.
+ */
 export function createMirroredProofs({
   mirror,
   questions,

@@ -1,7 +1,7 @@
 import type { LinkReply } from '../link-server/reply.ts'
 import type { Question, ToCarrier } from './messages.ts'
 
-/** Questions to the main thread, and who waits for their answers. */
+/** Questions to the main thread that wait for their answers. */
 export class Questions {
   readonly #send: (id: number, question: Question) => void
   readonly #waiting = new Map<number, (reply: LinkReply | undefined) => void>()

@@ -4,14 +4,14 @@ import type { Identity } from '../identity.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { addressKey, hopKey, THE_ONE, type Facts } from './facts.ts'
 
-/** Where the facts are. */
+/** The parts of the daemon that the facts are read from. */
 export interface FactSources {
   readonly generation: () => Generation
   readonly identity: Pick<Identity, 'envelopes' | 'routerHops'>
   readonly proofs: Pick<ProviderProofs, 'list' | 'channel' | 'hops' | 'everUnattested'>
 }
 
-/** The facts as of now. */
+/** The current facts. */
 export function readFacts({ generation, identity, proofs }: FactSources): Facts {
   const { generation: number, config } = generation()
   const { last } = identity.envelopes
@@ -48,7 +48,7 @@ export function readFacts({ generation, identity, proofs }: FactSources): Facts 
   }
 }
 
-/** Raw evidence is long, and no call needs it. */
+/** Leaves out the raw evidence, which is long and which no call needs. */
 function withoutDocuments({ evidence, ...reach }: ProviderChannel): ProviderChannel {
   const {
     attestation_strength,

@@ -4,7 +4,7 @@ import { CLOCK_SKEW_MS, type ProvenTime } from './proven-time.ts'
 
 export interface ClockWatchDeps {
   readonly proven: ProvenTime
-  /** Notes what was verified since the last look. */
+  /** Records the times of documents that were verified since the last check. */
   readonly refresh: () => void
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -18,7 +18,7 @@ const BEHIND =
   'the clock is behind a document that was signed already: expired documents and evidence may look valid'
 const SET_BACK = 'the clock was set back while the router ran'
 
-/** Notices, once each, that the clock went back: behind a verified document, or behind itself. */
+/** Reports, once each, that the clock went back: behind a verified document, or behind its own earlier reading. */
 export class ClockWatch {
   readonly #deps: ClockWatchDeps
   #last: { readonly now: number; readonly monotonic: number }
@@ -49,7 +49,7 @@ export class ClockWatch {
 
 const LOOK_MS = 10_000
 
-/** @returns a function that ends it */
+/** @returns a function that stops the watch */
 export function watchClock(deps: ClockWatchDeps): () => void {
   const watch = new ClockWatch(deps)
   const timer = setInterval(() => watch.look(), LOOK_MS)

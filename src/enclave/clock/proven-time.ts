@@ -1,15 +1,15 @@
-/** Clocks of two machines may differ by this much. */
+/** How far the clocks of two machines may differ, ms. */
 export const CLOCK_SKEW_MS = 60_000
 
 /**
- * The newest time in a document whose signature this daemon verified. The clock is the host's to set: one that is behind
- * this was set back, or never right.
+ * The newest time in a document whose signature this daemon verified. The host controls the clock: a clock that is
+ * behind this time was set back, or was never right.
  */
 export class ProvenTime {
   readonly #now: () => number
   #newest = 0
 
-  /** `now` in milliseconds. */
+  /** @param now milliseconds */
   constructor(now: () => number) {
     this.#now = now
   }

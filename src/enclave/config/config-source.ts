@@ -5,7 +5,7 @@ import { watchFile } from './watch-file.ts'
 
 /** The members of a reload from the supervisor; absent ones stay unchanged. */
 export interface GivenConfig {
-  /** Of the supervisor's message, for the answer to it. */
+  /** The id of the supervisor's message, for the reply. */
   readonly id?: number | undefined
   readonly text?: string | undefined
   /** Values of all variables that the configuration names. */
@@ -18,7 +18,7 @@ export class ConfigSource {
   readonly #path: string
   readonly #startup: Omit<StartupEnv, 'adminToken'>
   #text: string | null
-  /** They take precedence over the environment. */
+  /** Secrets take precedence over the environment. */
   #secrets: Readonly<Record<string, string>>
   #adminToken: string | null
 

@@ -12,7 +12,7 @@ export interface GenerationDeps {
   readonly load: (given?: GivenConfig) => Promise<LoadedConfig>
   /** Puts a configuration and the files it names into effect, or throws and changes nothing. */
   readonly adopt: (loaded: LoadedConfig, given: GivenConfig) => Promise<void>
-  /** How a reload ended, with what was given for it. */
+  /** Called with the result of a reload, and what was given for it. */
   readonly onUnchanged: (given: GivenConfig) => void
   readonly onReloaded: (generation: Generation, given: GivenConfig) => void
   readonly onRefused: (reason: string, given: GivenConfig) => void
@@ -58,7 +58,7 @@ export class Generations {
   }
 }
 
-/** A file that was only touched does not make a new generation. */
+/** What makes a generation new: a file that was rewritten with the same content does not. */
 function textOf(loaded: LoadedConfig): string {
   const { sha256, providerApiKeys, webhookSecrets, adminToken } = loaded
   return JSON.stringify([sha256, providerApiKeys, webhookSecrets, adminToken])

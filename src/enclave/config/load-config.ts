@@ -13,7 +13,7 @@ export interface LoadedConfig {
   readonly config: RouterConfig
   /** The exact text of the file. */
   readonly text: string
-  /** SHA-256 of the text's UTF-8 bytes, lowercase hex: its name in evidence and receipts. */
+  /** SHA-256 of the text's UTF-8 bytes, lowercase hex: identifies the configuration in evidence and receipts. */
   readonly sha256: string
   /** Provider name to API key, for providers that have one. */
   readonly providerApiKeys: Readonly<Record<string, string>>

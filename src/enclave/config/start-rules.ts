@@ -15,8 +15,9 @@ export interface StartupEnv {
 }
 
 /**
- * Problems that prevent a configuration from being used. The mode is that of the program; no configuration changes
- * it. Every exception from production's rules must be named in the configuration; local mode has none of these rules.
+ * Finds the problems that prevent a configuration from being used. The mode is that of the program; no configuration
+ * changes it. Every exception from production's rules must be named in the configuration; local mode has none of these
+ * rules.
  */
 export function findStartProblems(config: RouterConfig, startup: StartupEnv): ConfigProblem[] {
   if (config.service.mode !== startup.mode) return [otherMode(startup.mode)]
@@ -101,7 +102,10 @@ function plainProviders({ providers }: RouterConfig): ConfigProblem[] {
     }))
 }
 
-/** Characters that a header can carry. A secret with others, such as a second line, would fail at every request. */
+/**
+ * Characters that a header can carry. A secret with any other character, such as a line break, would make every request
+ * fail.
+ */
 export const HEADER_TEXT = /^[\x20-\x7e]*$/
 
 function unusableApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): ConfigProblem[] {
@@ -143,7 +147,7 @@ function simulatedPlatform(
   return [{ path: 'service.allow_simulated', reason }]
 }
 
-/** A throw-away root proves nothing about a release, so it is only for stacks in local mode. */
+/** A temporary root key proves nothing about a release, so it is only for simulated platforms. */
 function missingRelease(
   { service }: RouterConfig,
   platform: StartupEnv['platform'],

@@ -1,7 +1,7 @@
 import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 
-/** Editors write in several steps; the file is read after this time without a change, ms. */
+/** How long the file must be unchanged before it is read, ms: editors write in several steps. */
 const DEBOUNCE_MS = 200
 
 /**

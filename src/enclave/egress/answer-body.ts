@@ -1,4 +1,7 @@
-/** The body of a provider's answer as it comes: `end` after the last bytes of a whole one, `close` after any. */
+/**
+ * The body of a provider's answer as it is received. `end` is reported after the last byte of a complete body, `close`
+ * after every body, complete or cut off.
+ */
 export interface AnswerBody {
   /** Whether `end` has been reported. */
   readonly readableEnded: boolean
@@ -6,6 +9,6 @@ export interface AnswerBody {
   once(event: 'end' | 'close', listener: () => void): unknown
   pause(): unknown
   resume(): unknown
-  /** Ends the exchange, and with it the connection, unless the answer has ended. */
+  /** Aborts the exchange and closes its connection, unless the answer has already ended. */
   destroy(): unknown
 }

@@ -17,14 +17,14 @@ const outputSchema = z.object({
   ),
 })
 
-/** The worker gives an attempt up when more events than this come before its first output. */
+/** The worker abandons an attempt when more events than this precede its first output. */
 const MAX_OPENING_EVENTS = 64
 
 const DATA = 'data:'
 
 /**
- * Watches the start of a provider's event stream for the first output. It may notice that late (at the latest after 64
- * events), but never early: until then each chunk is relayed at once, so that no first delta is delayed.
+ * Watches the start of a provider's event stream for the first output. It may detect the output late (at the latest
+ * after 64 events), but never early: until then each chunk is relayed at once, so that the first delta is not delayed.
  */
 export class AnswerOpening {
   #events = 0
@@ -35,7 +35,7 @@ export class AnswerOpening {
     return this.#over
   }
 
-  /** Reads the next chunk. Only lines that are whole inside it are read. */
+  /** Reads the next chunk. A line that is split across two chunks is ignored. */
   read(chunk: Uint8Array): void {
     for (const line of Buffer.from(chunk)
       .toString('utf8')

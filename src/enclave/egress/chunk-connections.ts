@@ -15,29 +15,33 @@ import { SentChunks } from './sent-chunks.ts'
 
 const NOTHING = new Uint8Array(0)
 
-/** What this needs of a WebSocket. */
+/** The part of a WebSocket that a chunk connection uses. */
 export type ChunkSocket = Pick<WebSocket, 'bufferedAmount' | 'on' | 'send' | 'terminate'>
 
 /**
- * A worker that reads nothing while it orders streams is cut off beyond this, bytes. A stream whose end was sent counts nowhere else; those
- * that are open hold no more than a window each.
+ * Most unsent bytes in a worker's socket. A worker that orders streams but does not read is disconnected beyond this.
+ * The limit is needed because a stream whose end was sent is no longer counted anywhere else; an open stream holds at
+ * most one window.
  */
 export const MAX_UNREAD_BYTES = 4_096 * CHUNK_WINDOW_BYTES
 
 /**
- * Once so much is unread, the record of a stream that ends takes no more than its chunks could. Otherwise some hundreds of streams with
- * long records that end at the same time would exceed `MAX_UNREAD_BYTES`.
+ * Unsent bytes from which on a record is sent only if it is no longer than a window. Otherwise some hundreds of streams
+ * with long records that end at the same time would exceed `MAX_UNREAD_BYTES`.
  */
-const UNREAD_FOR_LONG_RECORDS = MAX_UNREAD_BYTES / 2
+const UNSENT_FOR_LONG_RECORDS = MAX_UNREAD_BYTES / 2
 
-/** So many streams that a worker has cut before they began are remembered: a call that is under way at the same time begins soon. */
+/**
+ * How many stream numbers are remembered that a worker cut before the stream began. A few suffice: a call that is in
+ * flight at that time begins its stream soon.
+ */
 const MAX_CUT_EARLY = 1_024
 
 /** The connections over which workers get the chunks of their streams. */
 export class ChunkConnections {
   readonly #open = new Map<string, ChunkConnection>()
 
-  /** Serves a connection under the id that its worker has chosen; another one of that id is closed. */
+  /** Serves a connection under the id that its worker has chosen; closes an earlier connection with the same id. */
   accept(id: string, socket: ChunkSocket): void {
     this.#open.get(id)?.close()
     const connection = new ChunkConnection(socket, () => {
@@ -47,8 +51,9 @@ export class ChunkConnections {
   }
 
   /**
-   * Where to write the chunks of a new stream; undefined where there is no such connection, the number is in use, or the worker has cut the stream
-   * already.
+   * Opens the sender for the chunks of a new stream.
+   * @returns undefined when there is no such connection, the stream number is in use, or the worker has already cut the
+   *   stream
    */
   open({ connection, stream }: ChunkAddress): SentChunks | undefined {
     return this.#open.get(connection)?.begin(stream)
@@ -62,15 +67,18 @@ export class ChunkConnections {
 class ChunkConnection {
   readonly #socket: ChunkSocket
   readonly #streams = new BriefMap<number, SentChunks>()
-  /** Numbers of streams that were cut before they began, the oldest first. Once begun, nobody would end such a stream while it is silent. */
+  /**
+   * Numbers of streams that the worker cut before they began, the oldest first. Such a stream must not begin: while its
+   * provider is silent, nothing would ever end it.
+   */
   readonly #cutEarly = new Set<number>()
   #messages: LinkMessage[] = []
-  /** Of the bodies of `#messages`. */
-  #unsentBytes = 0
+  /** Bytes in the bodies of `#messages`. */
+  #gatheredBytes = 0
 
   constructor(socket: ChunkSocket, ended: () => void) {
     this.#socket = socket
-    // What it says is nothing that could be answered: it is closed after that.
+    // Errors need no handling here: `close` follows each of them.
     socket.on('error', () => {})
     socket.on('close', () => {
       ended()
@@ -101,7 +109,7 @@ class ChunkConnection {
     this.#socket.terminate()
   }
 
-  /** The worker may say more of a stream that has ended meanwhile, or cut one that was never begun. */
+  /** The worker may report on a stream that has ended in the meantime, or cut one that never began. */
   #take({ kind, id, body }: LinkMessage): void {
     const chunks = this.#streams.get(id)
     if (kind === MESSAGE_KINDS.taken) return chunks?.taken(parseTaken(body))
@@ -119,20 +127,20 @@ class ChunkConnection {
   }
 
   get #maxRecordBytes(): number {
-    const unread = this.#socket.bufferedAmount + this.#unsentBytes
-    return unread < UNREAD_FOR_LONG_RECORDS ? MAX_MESSAGE_BODY_BYTES : CHUNK_WINDOW_BYTES
+    const unsent = this.#socket.bufferedAmount + this.#gatheredBytes
+    return unsent < UNSENT_FOR_LONG_RECORDS ? MAX_MESSAGE_BODY_BYTES : CHUNK_WINDOW_BYTES
   }
 
-  /** Sends together what all streams send in one turn of the event loop. */
+  /** Collects the messages of all streams in one turn of the event loop and sends them together. */
   #push(message: LinkMessage): void {
-    this.#unsentBytes += message.body.length
+    this.#gatheredBytes += message.body.length
     if (this.#messages.push(message) === 1) setImmediate(() => this.#send())
   }
 
   #send(): void {
     const frames = writeFrames(this.#messages, MAX_CHUNK_FRAME_BYTES)
     this.#messages = []
-    this.#unsentBytes = 0
+    this.#gatheredBytes = 0
     for (const frame of frames) this.#socket.send(frame)
     if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) this.#socket.terminate()
   }

@@ -7,54 +7,59 @@ import {
 import { AnswerOpening } from './answer-opening.ts'
 
 /**
- * How many chunks a second are relayed. A worker spends about 70 us on each that it reads, whatever its size, and
- * everything between provider and client as much on one that is moved unread, so more of them would fall behind: see
- * docs/performance-findings.md, "Chunks that are joined".
+ * How many chunks per second are relayed. A worker spends about 70 us on each chunk that it reads, whatever its size,
+ * and all other parts between provider and client together spend as much on a chunk that is passed on unread. More
+ * chunks per second would build up a backlog: see docs/performance-findings.md, "Chunks that are joined".
  */
 const CHUNKS_PER_SECOND = 6_000
 
-/** With 64 streams, of frames that come every 20 ms two or three leave together. */
+/** With 64 streams whose frames arrive every 20 ms, this joins two or three frames into one chunk. */
 const lengthen = lengthened(4.2, 44)
 
-/** Most bytes that one stream holds back. */
+/** Most bytes of one stream that are held back. */
 const MAX_HELD_BYTES = 64 * 1024
 
-/** A stream with more than this in one window is read on: what a connection holds unread is limited. */
+/**
+ * A stream that receives more than this in one window keeps being read: a connection can hold only a limited number of
+ * unread bytes.
+ */
 const MAX_RESTED_BYTES = 16 * 1024
 
 /** The clock and the timer of a joiner. */
 export interface JoinerDeps {
   /** Ms. */
   readonly now: () => number
-  /** Calls `work` about every `ms` until the returned function is called; by default with a timer. */
+  /**
+   * Calls `work` about every `ms` milliseconds until the returned function is called; by default with `setInterval`.
+   */
   readonly every?: (ms: number, work: () => void) => () => void
-  /** Calls `work` once everything has been read that can be read now. */
+  /** Calls `work` once everything that can be read now has been read; by default `setImmediate`. */
   readonly soon?: (work: () => void) => void
-  /** For how many chunks a second there is time. */
+  /** How many chunks per second may be sent, over all streams. */
   readonly chunksPerSecond?: number
 }
 
 /** One stream whose chunks are joined. */
 export interface JoinedStream {
   readonly push: (chunk: Buffer) => void
-  /** Sends what is held back and leaves; nothing may follow. */
+  /** Sends what is held back and removes the stream; nothing may be pushed after this. */
   readonly end: () => void
-  /** Leaves, and forgets what is held back. */
+  /** Removes the stream and discards what is held back. */
   readonly leave: () => void
 }
 
 /**
- * What the chunks of a stream are read from. It costs far less to read many of them at once than one after another, so
- * nothing is read of a stream whose next chunks would only wait here.
+ * The source that the chunks of a stream are read from. One read of many chunks costs far less than many reads, so a
+ * stream whose next chunks would only wait in the joiner is not read.
  */
 export interface RestingSource {
-  /** Reads nothing until `wake`. */
+  /** Pauses reading until `wake`. */
   rest(): void
-  /** Reads again; may be called at any time. */
+  /** Resumes reading; may be called at any time. */
   wake(): void
 }
 
-/** Watches what a stream sends for its first output, before which nothing is joined. */
+/** Watches a stream for its first output. Chunks before it are never joined. */
 export interface Opening {
   readonly over: boolean
   readonly read: (chunk: Uint8Array) => void
@@ -67,7 +72,10 @@ interface Stream extends WindowStream {
   held: Buffer[]
   heldBytes: number
   sentAt: number
-  /** Whether it has rested, and what is read of it in this moment leaves together. */
+  /**
+   * Whether the stream has just been resumed: everything that is read of it in this turn of the event loop is joined
+   * into one chunk.
+   */
   gathers: boolean
 }
 
@@ -77,16 +85,19 @@ function everyMs(ms: number, work: () => void): () => void {
 }
 
 /**
- * Joins chunks of many streams into fewer, larger ones, as many as the worker can relay. The window is the time that all
- * active streams take to send one chunk each. A chunk leaves at once if its stream has sent nothing for that long, and so
- * does everything up to the first output; otherwise it waits for the rest of the window. Once several chunks have left
- * together, their stream is not read until the window is over. Bytes and their order stay.
+ * Joins the chunks of many streams into fewer, larger ones, as many as the worker can relay. The window is the time in
+ * which each active stream may send one chunk. A chunk is sent at once if its stream has sent nothing for one window,
+ * or if it belongs to the part up to the first output; otherwise it waits for the rest of the window. Once several
+ * chunks were sent as one, their stream is not read until the window is over. Bytes and their order are unchanged.
  */
 export class ChunkJoiner {
   readonly #deps: Required<Omit<JoinerDeps, 'chunksPerSecond'>>
   readonly #window: JoinWindow
   readonly #holding = new Set<Stream>()
-  /** Those that are not read, in the order in which they last sent: one that still sends what was read before is read on. */
+  /**
+   * Streams that are paused, in the order in which they last sent. A paused stream that still sends, because its bytes
+   * were already read, is moved to the end.
+   */
   readonly #resting = new Set<Stream>()
   #timer: { readonly ms: number; readonly stop: () => void } | undefined
   #windowMs = 0
@@ -129,7 +140,7 @@ export class ChunkJoiner {
     stream.arrivedAt = now
     if (this.#mayWait(stream, now, chunk.length)) return this.#hold(stream, chunk)
     if (stream.heldBytes === 0) {
-      // The usual case while there are few streams: nothing is joined, no copy is made.
+      // The usual case with few streams: nothing is joined, so nothing is copied.
       stream.sentAt = now
       stream.send(chunk)
       this.#wake(stream)
@@ -162,7 +173,9 @@ export class ChunkJoiner {
     return this.#windowMs
   }
 
-  /** Looks for what is due about eight times in a window, as long as there is anything to wait for. */
+  /**
+   * Starts, adjusts or stops the timer, which looks for due chunks about eight times per window while any stream waits.
+   */
   #keepTime(): void {
     const ms = Math.max(1, Math.ceil(this.#windowMs / 8))
     const isIdle = this.#holding.size + this.#resting.size === 0
@@ -216,7 +229,7 @@ export class ChunkJoiner {
   }
 
   #rest(stream: Stream): void {
-    // It may have left by what was sent.
+    // `send` may have removed the stream.
     if (stream.source === undefined || !this.#window.has(stream)) return
     stream.source.rest()
     this.#resting.delete(stream)

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 
-/** Each update of a hash costs 1.5 us, however small, so about twenty frames are collected for one. */
+/** Each update of a hash costs 1.5 us, however small, so about twenty frames are collected for one update. */
 const BUFFER_BYTES = 4 * 1024
 
-/** SHA-256 over bytes that come in small pieces (FIPS 180-4). */
+/** SHA-256 (FIPS 180-4) over bytes that arrive in small pieces. */
 export class CollectedHash {
   readonly #hash = createHash('sha256')
   readonly #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
@@ -20,7 +20,7 @@ export class CollectedHash {
     this.#length += bytes.length
   }
 
-  /** 64 lowercase hex digits over all bytes. To be called once, as the last method. */
+  /** The digest of all bytes, as 64 lowercase hex digits. Must be called once, as the last method. */
   finish(): string {
     this.#flush()
     return this.#hash.digest('hex')

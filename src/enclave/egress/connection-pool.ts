@@ -1,22 +1,24 @@
 import type { ProviderConnection } from './provider-connection.ts'
 
-/** Most connections that are kept without an exchange. */
+/** Most idle connections that are kept. */
 const MAX_FREE = 64
 
-/** Connections to one provider, all of one kind; the one that was used last is used first. */
+/**
+ * Connections to one provider, all opened under the same conditions. The connection that was used last is reused first.
+ */
 export class ConnectionPool {
   readonly #open: () => Promise<ProviderConnection>
   readonly #free: ProviderConnection[] = []
   #retired = false
 
-  /** @param open opens one more */
+  /** @param open opens another connection */
   constructor(open: () => Promise<ProviderConnection>) {
     this.#open = open
   }
 
   /**
-   * A connection that no other exchange has; give it back with `release`.
-   * @throws unknown what opening one throws
+   * Takes a connection for one exchange; return it with `release`.
+   * @throws unknown what opening a connection throws
    */
   async take(): Promise<ProviderConnection> {
     const free = this.#takeFree()
@@ -27,8 +29,9 @@ export class ConnectionPool {
   }
 
   /**
-   * Keeps a connection for the next exchange, if it is open and there is room: not before the event loop has looked at it once
-   * more, since a provider may close it with its answer, and the end is read after all that came with the answer.
+   * Keeps a connection for the next exchange, if it is still open and the pool has room. The check waits two turns of
+   * the event loop: a provider may close the connection together with its answer, and the socket reports that only
+   * after everything that came with the answer.
    */
   release(connection: ProviderConnection): void {
     if (connection.isOpen) setImmediate(() => setImmediate(() => this.#keep(connection)))
@@ -40,13 +43,13 @@ export class ConnectionPool {
     else this.#free.push(connection)
   }
 
-  /** Closes idle connections now, and those in use once they are idle. */
+  /** Closes idle connections now, and each connection in use once it is released. */
   retire(): void {
     this.#retired = true
     for (const connection of this.#free.splice(0)) connection.close()
   }
 
-  /** One that has ended is forgotten a moment later: it may be here yet. */
+  /** Skips connections that are closed: `onClose` removes them a little later than they close. */
   #takeFree(): ProviderConnection | undefined {
     for (;;) {
       const free = this.#free.pop()

@@ -2,10 +2,10 @@ import type { Socket } from 'node:net'
 import type { TakeBytes } from '../outbound/taken-reads.ts'
 
 /**
- * Opens a connection whose bytes go directly to a reader that waits for them (`readable`, then `read`). Node's own way
- * puts each read into a stream and reports that later, which costs a tenth of what the daemon does for a frame. What
- * the reader does not take at once goes into Node's stream, and is read from there as from any socket.
- * @param connect opens it; what is read goes to the function that it is given
+ * Opens a connection whose bytes go directly to a reader that waits for them (`readable`, then `read`). By default Node
+ * pushes each read into a stream and reports it later, which costs a tenth of the daemon's work for a frame. Bytes that
+ * the reader does not take at once go into Node's stream, and are read from there as from any socket.
+ * @param connect opens the connection; it must pass the bytes that it reads to the given function
  * @throws unknown what `connect` throws
  */
 export async function connectDirect<Opened extends Socket>(
@@ -14,7 +14,7 @@ export async function connectDirect<Opened extends Socket>(
   let fresh: Buffer | null = null
   const socket = await connect((source, read) => {
     const bytes = Buffer.from(read)
-    // What came earlier is read earlier.
+    // Keep the order: earlier bytes still wait in Node's stream.
     if (source.readableLength > 0) return source.push(bytes)
     fresh = bytes
     source.emit('readable')

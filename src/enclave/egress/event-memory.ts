@@ -1,25 +1,29 @@
-/** For unfinished events of all streams together, beyond what each may hold, and for answers that are gathered, bytes. */
+/**
+ * Shared limit for the unfinished events of all streams, beyond what each stream may hold by itself, and for answers
+ * that are gathered; bytes.
+ */
 const TOTAL_BYTES = 256 * 1024 * 1024
 
-/** What one stream has taken. */
+/** The share of the memory that one stream has taken. */
 export interface StreamMemory {
-  /** @throws Error when there is not as much left, or not for this owner */
+  /** @throws Error when too little is left, in total or for this owner */
   take(bytes: number): void
-  /** Gives back everything; nothing may be taken after that. */
+  /** Gives everything back; `take` must not be called after that. */
   giveBack(): void
 }
 
-/** How many bytes each thread has taken: one number for each, over shared memory. */
+/** How many bytes each thread has taken: one number per thread, in shared memory. */
 export type TakenByThread = Int32Array
 
-/** @returns memory that several threads count in */
+/** @returns counters in shared memory, one for each of `threads` threads */
 export function countersFor(threads: number): TakenByThread {
   return new Int32Array(new SharedArrayBuffer(Math.max(1, threads) * Int32Array.BYTES_PER_ELEMENT))
 }
 
 /**
- * The memory that large events of many streams and small answers share, in all threads together. In each thread an owner holds at most as
- * much as is still free in all of them, so that something is always left for the next one.
+ * Memory that the large events of many streams and small gathered answers share, across all threads. An owner may take
+ * more only while what it holds in this thread is at most what remains free in total, so that something is always left
+ * for the next owner.
  */
 export class EventMemory {
   readonly #total: number
@@ -28,7 +32,7 @@ export class EventMemory {
   /** What each owner holds in this thread, bytes. */
   readonly #held = new Map<string, number>()
 
-  /** @param own the place of this thread in `taken` */
+  /** @param own the index of this thread in `taken` */
   constructor(totalBytes = TOTAL_BYTES, taken: TakenByThread = countersFor(1), own = 0) {
     this.#total = totalBytes
     this.#taken = taken
@@ -57,7 +61,7 @@ export class EventMemory {
     }
   }
 
-  /** For a whole answer of a provider, whose customer is not known here. */
+  /** The share for a gathered answer of a provider: its owner is the provider, since the customer is not known here. */
   forAnswer(provider: string): StreamMemory {
     return this.forStream(`answers of ${provider}`)
   }
@@ -76,7 +80,7 @@ export class EventMemory {
   }
 }
 
-/** Gives back everything that a thread has taken which ended. */
+/** Gives back everything that an ended thread had taken. */
 export function giveBackOf(taken: TakenByThread, thread: number): void {
   Atomics.store(taken, thread, 0)
 }

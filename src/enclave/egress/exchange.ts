@@ -13,12 +13,15 @@ export interface ProviderRequest {
   readonly body: Uint8Array | Readable | null
 }
 
-/** What undici's HTTP/1.1 client says of an upgrade, and of `100 Continue`: neither is ever asked for. */
+/**
+ * Messages of undici's HTTP/1.1 client for an upgrade and for `100 Continue`, neither of which the daemon ever
+ * requests.
+ */
 const UNASKED: ReadonlySet<string> = new Set(['bad upgrade', 'bad response'])
 
 /**
- * The names of undici's errors about bytes that are no HTTP/1.1: unreadable or contradictory headers, or more than 16 KiB
- * of them. Its classes would load all of undici.
+ * The names of undici's errors for bytes that are not valid HTTP/1.1: unreadable or contradictory headers, or more than
+ * 16 KiB of them. Names are compared because importing the error classes would load all of undici.
  */
 const UNREADABLE: ReadonlySet<string> = new Set([
   'HTTPParserError',
@@ -27,8 +30,8 @@ const UNREADABLE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * One request and its answer, in the form in which undici reports them: without streams and promises for each step, which
- * cost as much as everything else that the daemon does for a call.
+ * One request and its answer, as an undici dispatch handler. Streams and a promise for each step would cost as much as
+ * everything else that the daemon does for a call.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #take: (answer: ProviderAnswer) => void
@@ -40,8 +43,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #interim = 0
 
   /**
-   * @param take is given the answer before any of its body is reported; what it throws ends the exchange
-   * @param ended called once when the connection may serve another exchange, or is closed
+   * @param take receives the answer before any of its body is reported; an error that it throws ends the exchange
+   * @param ended called once, when the connection may serve another exchange or is closed
    */
   constructor(take: (answer: ProviderAnswer) => void, ended: () => void) {
     this.#take = take
@@ -49,16 +52,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Resolves when the answer was taken.
-   * @throws MalformedAnswer when the status is not final, there are too many interim answers or an upgrade, or what came is
-   *   no HTTP/1.1; not where it broke off, which is as if nothing had come
+   * Resolves when `take` has accepted the answer.
+   * @throws MalformedAnswer when the status is not final, when there are too many interim answers or an upgrade, or
+   *   when the bytes are not HTTP/1.1; not when the connection broke off, which counts as no answer
    * @throws unknown what `take` threw, else the error that ended the connection
    */
   get begun(): Promise<void> {
     return this.#begun.promise
   }
 
-  /** Ends the exchange and its connection, at any time. */
+  /** Aborts the exchange and closes its connection; may be called at any time. */
   abandon(reason: Error): void {
     this.#abandoned = reason
     this.#controller?.abort(reason)

@@ -1,30 +1,35 @@
 import type { AnswerBody } from './answer-body.ts'
 import type { StreamMemory } from './event-memory.ts'
 
-/** What may be gathered of an answer that does not say how long it is. */
+/** Limits for gathering an answer that does not declare its length. */
 export interface GatherLimits {
   readonly bytes: number
   readonly ms: number
 }
 
-/** What came of an answer that is not gathered any more. The one that passes it on gives the memory back then. */
+/**
+ * The part of an answer that had arrived when gathering stopped. Whoever passes the answer on gives the memory back.
+ */
 export interface Begun {
   readonly parts: readonly Buffer[]
   readonly memory: StreamMemory
 }
 
-/** What is called once, with what became of an answer. */
+/** Callbacks for the result of gathering an answer. Exactly one of them is called, once. */
 export interface GatherOutcome {
   whole(body: Buffer): void
-  /** Nothing comes after this part, and the answer is not whole. */
+  /** The answer was cut off after this part. */
   brokenOff(part: Buffer): void
-  /** It is larger or slower than the limits, if there are any, or no memory is left: what comes is not taken here any more. */
+  /**
+   * The answer exceeds a limit, if limits were given, or no memory is left. Bytes that arrive after this are ignored
+   * here.
+   */
   tooMuch(begun: Begun): void
 }
 
 /**
- * Gathers the body of an answer, in memory that is counted from its first byte until the outcome is reported.
- * @param limits for an answer of any length
+ * Gathers the body of an answer. Its bytes count in `memory` from the first one until the result is reported.
+ * @param limits needed for an answer that does not declare its length
  */
 export function gather(
   answer: AnswerBody,
@@ -62,7 +67,7 @@ export function gather(
   answer.once('close', () => endGathered(() => outcome.brokenOff(joined(parts))))
 }
 
-/** Takes so much memory if it is there. */
+/** Takes memory; false where too little is left. */
 function takes(memory: StreamMemory, bytes: number): boolean {
   try {
     memory.take(bytes)
@@ -72,7 +77,7 @@ function takes(memory: StreamMemory, bytes: number): boolean {
   }
 }
 
-/** One buffer of all parts, which is the part itself where there is one. */
+/** Joins the parts into one buffer; a single part is not copied. */
 function joined(parts: readonly Buffer[]): Buffer {
   const [first] = parts
   return parts.length === 1 && first !== undefined ? first : Buffer.concat(parts)

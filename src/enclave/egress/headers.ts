@@ -3,13 +3,10 @@ import { hopByHop } from '../../protocol/hop-by-hop.ts'
 /** Headers by name in lower case. */
 export type HeaderValues = Record<string, string | string[] | undefined>
 
-/** Headers of the link, and those that the worker's runtime adds; a provider must neither see nor set them. */
+/** Headers of the link, and headers that the worker's runtime adds. A provider must neither see nor set them. */
 const INTERNAL_HEADER = /^(x-cmr-|cf-)/
 
-/**
- * The headers sent to the provider. The body is requested without compression, so that digests cover the bytes sent.
- * @param aheadBytes how much of the received body is not for the provider
- */
+/** @param aheadBytes how many bytes at the start of the received body are not for the provider */
 export function requestHeaders(received: HeaderValues, aheadBytes = 0): HeaderValues {
   const { host: _host, expect: _expect, ...rest } = endToEnd(received)
   const length = headerText(rest, 'content-length')
@@ -21,13 +18,13 @@ export function requestHeaders(received: HeaderValues, aheadBytes = 0): HeaderVa
   }
 }
 
-/** The value of a header, those of several lines as one. */
+/** The value of a header; the values of repeated lines are joined with commas. */
 export function headerText(headers: HeaderValues, name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-/** The headers that are passed on. */
+/** The end-to-end headers, without internal ones: those that are passed on. */
 export function endToEnd(received: HeaderValues): HeaderValues {
   const ofConnection = hopByHop(headerText(received, 'connection'))
   const kept: HeaderValues = {}

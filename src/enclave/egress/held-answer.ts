@@ -10,17 +10,20 @@ interface AnswerEvents {
   close: []
 }
 
-/** A provider's answer that is not read before it is released. What comes in spite of that is kept and reported then. */
+/**
+ * A provider's answer that is not read until `release`. Bytes that arrive earlier all the same are kept, and reported
+ * after the release.
+ */
 export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody {
   readonly #answer: ProviderAnswer
   readonly #kept: (() => void)[]
-  /** What was reported already counts in it until it is reported again. */
+  /** Counts the bytes of `begun` until they are reported again. */
   readonly #memory: Begun['memory'] | undefined
   #isReleased = false
   #rests = false
   #ended = false
 
-  /** @param begun what was reported of it already */
+  /** @param begun the part of the answer that was already received */
   constructor(answer: ProviderAnswer, begun?: Begun) {
     super()
     this.#answer = answer
@@ -44,7 +47,7 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
     return this.#ended
   }
 
-  /** Reports what was kept, unless it is paused meanwhile, and from then on everything as it comes. */
+  /** Reports what was kept, as long as the reader does not pause, and from then on everything as it arrives. */
   release(): void {
     this.#isReleased = true
     if (!this.#rests) this.#goOn()
@@ -76,7 +79,7 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
 
   #readOn(): void {
     this.#memory?.giveBack()
-    // Only now: what it has received is reported before this returns.
+    // Only now: `resume` reports what was already received before it returns.
     this.#answer.resume()
   }
 

@@ -13,13 +13,13 @@ const REFUSALS: Readonly<Record<ConnectFailureKind, readonly [LinkErrorCode, str
   exhausted: ['exhausted', 'the daemon can open no connection'],
 }
 
-/** Who is at the other end of a connection: a provider whose key was proven, or one without attestation. */
+/** The peer of a connection: a provider whose key was proven, or one without attestation. */
 export type Channel = ProviderChannel | UnattestedProvider
 
 /** A connection on which nothing has been sent for this call yet. */
 export interface OpenConnection<To extends Channel = Channel> {
   readonly connection: ProviderConnection
-  /** The pool to give it back to. */
+  /** The pool that the connection must be released to. */
   readonly pool: ConnectionPool
   /** The path of the provider's `base_url`. */
   readonly basePath: string
@@ -27,9 +27,9 @@ export interface OpenConnection<To extends Channel = Channel> {
 }
 
 /**
- * Takes a connection of a pool.
+ * Takes a connection from a pool.
  * @throws LinkError `connect_timeout`, `provider_unreachable` or `exhausted` when none was established
- * @throws PinMismatch when the peer holds another key than the evidence binds
+ * @throws PinMismatch when the peer holds another key than the one that the evidence binds
  */
 export async function takeConnection<To extends Channel>(
   { connections, basePath }: Pool,
@@ -44,7 +44,9 @@ export async function takeConnection<To extends Channel>(
   }
 }
 
-/** Names the evidence that a connection is pinned to; nothing for a provider without attestation. */
+/**
+ * The response header that names the evidence that a connection is pinned to; empty for a provider without attestation.
+ */
 export function evidenceHeader({ channel }: OpenConnection): Readonly<Record<string, string>> {
   const { evidence } = channel
   return evidence === null ? {} : { [EGRESS_EVIDENCE_HEADER]: evidence.evidence_digest }

@@ -10,9 +10,10 @@ export interface PinnedDeps {
 }
 
 /**
- * Takes a connection with the proven key. If the peer shows another key, that key must be proven by a new verification;
- * if the peer then shows a third one, the provider counts as unproven.
- * @throws LinkError `provider_unproven`; `connect_timeout`, `provider_unreachable` or `exhausted` when no connection was established
+ * Takes a connection to the proven key. If the peer shows another key, the provider is verified again; if the peer then
+ * does not show the newly proven key either, the provider counts as unproven.
+ * @throws LinkError `provider_unproven`; `connect_timeout`, `provider_unreachable` or `exhausted` when no connection
+ *   was established
  */
 export async function openPinned(
   channel: ProviderChannel,
@@ -33,7 +34,7 @@ export function unproven(): LinkError {
   return new LinkError('provider_unproven', 'the provider has no verified evidence')
 }
 
-/** Undefined when the peer holds another key; the pool of the old one is then closed. */
+/** Undefined when the peer holds another key; the pool for the old key is then closed. */
 async function tryOpen(
   channel: ProviderChannel,
   pools: Pools,

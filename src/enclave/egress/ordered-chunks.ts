@@ -10,22 +10,22 @@ import type { ChunkWriter } from '../../worker/stream/encoder.ts'
 import type { TakeMemory } from '../../worker/stream/event-framer.ts'
 import { LinkError } from '../link-error.ts'
 
-/** A stream that a worker has ordered. */
+/** A stream whose client chunks a worker has asked the daemon to write. */
 export interface OrderedChunks {
   readonly order: ChunkOrder
-  /** Opens its writer, which takes memory for text that it holds until the end. */
+  /** Opens the stream's writer. The writer takes memory for text that it holds until the end of the stream. */
   readonly openWriter: (takeMemory: TakeMemory) => ChunkWriter
 }
 
-/** How many bytes of the call's body precede the provider's request. */
+/** How many bytes of the call's body precede the request to the provider. */
 export function aheadBytes(format: ChunkFormat | undefined): number {
   return format?.door === 'responses' ? format.ahead_bytes : 0
 }
 
 /**
- * The stream that an order describes.
- * @param ahead what preceded the provider's request
- * @throws LinkError `invalid_request` when that is malformed
+ * Builds the stream that an order describes.
+ * @param ahead the bytes that preceded the request to the provider
+ * @throws LinkError `invalid_request` when they are malformed
  */
 export function orderedChunks(order: ChunkOrder, ahead: Uint8Array): OrderedChunks {
   return { order, openWriter: writerOpener(order, ahead) }

@@ -1,12 +1,12 @@
 import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
 
-/** A call whose answer a worker has ordered whole. */
+/** A call whose complete client answer a worker has asked the daemon to write. */
 export interface OrderedCall {
   readonly order: WholeOrder
   readonly provider: string
-  /** Of the evidence that the connection was pinned to; null without attestation. */
+  /** Digest of the evidence that the connection was pinned to; null without attestation. */
   readonly evidenceSha256: string | null
-  /** The body that the provider was sent. */
+  /** The body that was sent to the provider. */
   readonly request: Uint8Array
 }
 
@@ -16,13 +16,13 @@ export interface WrittenWhole {
   readonly record: WholeRecord
 }
 
-/** Who waits for an answer to be written. */
+/** The caller that waits for an answer to be written. */
 export interface AwaitsWhole {
-  /** Whether nobody waits any more. */
+  /** Whether the caller has disconnected. */
   hasLeft(): boolean
-  /** Gets the answer; undefined where the worker is to read the provider's bytes itself. */
+  /** Delivers the answer; undefined where the worker must read the provider's bytes itself. */
   tell(written: WrittenWhole | undefined): void
 }
 
-/** Writes the client's answer from a small and whole one of a provider. */
+/** Writes the client's answer from a small, complete answer of a provider. */
 export type WriteWhole = (call: OrderedCall, answer: Buffer, awaits: AwaitsWhole) => void

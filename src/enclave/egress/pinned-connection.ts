@@ -3,7 +3,7 @@ import { connectTls, type TlsTarget } from '../outbound/tls-connect.ts'
 import { connectDirect } from './direct-socket.ts'
 import { ProviderConnection } from './provider-connection.ts'
 
-/** The peer holds another key than the evidence binds. Nothing was sent. */
+/** The peer holds another key than the one that the evidence binds. Nothing was sent. */
 export class PinMismatch extends Error {
   constructor() {
     super('the peer holds another key than its evidence vouches for')

@@ -8,11 +8,11 @@ import { openUnattestedConnection } from './unattested-connection.ts'
 /** The connections to one provider, all of them opened under the same conditions. */
 export interface Pool {
   readonly connections: ConnectionPool
-  /** The path of the provider's `base_url`, which precedes that of a request. */
+  /** The path of the provider's `base_url`, a prefix of each request's path. */
   readonly basePath: string
 }
 
-/** The connections to each provider. A pinned one is only used under the proof it was made for. */
+/** The connections to each provider. A pinned connection is used only under the proof that it was opened for. */
 export interface Pools {
   /** Undefined where the address does not allow TLS. */
   pinned(channel: ProviderChannel): Pool | undefined
@@ -22,14 +22,17 @@ export interface Pools {
   close(): void
 }
 
-/** A pool and the time limit that it opens connections under, with everything else that its connections depend on. */
+/** A pool and what its connections depend on: the peer and the time limit for opening a connection. */
 interface Opened<Channel> {
   readonly pool: Pool
   readonly channel: Channel
   readonly connectMs: number
 }
 
-/** @param now ms */
+/**
+ * @param connectMs time limit for opening a connection, ms
+ * @param now ms
+ */
 export function createPools(connectMs: () => number, now: () => number): Pools {
   const pinned = new PoolTable(isForProof, (channel, ms) => openPinnedPool(channel, ms, now))
   const unattested = new PoolTable(isForAddress, (to, ms) => openUnattestedPool(to, ms, now))

@@ -9,7 +9,7 @@ interface AnswerEvents {
   close: []
 }
 
-/** The head of a provider's answer, and its body as it comes. It is no stream: nothing is buffered here. */
+/** The head of a provider's answer, and its body as it is received. It is not a stream: nothing is buffered here. */
 export class ProviderAnswer extends EventEmitter<AnswerEvents> implements AnswerBody {
   readonly statusCode: number
   readonly headers: HeaderValues
@@ -33,7 +33,7 @@ export class ProviderAnswer extends EventEmitter<AnswerEvents> implements Answer
     return this.#ended
   }
 
-  /** Asks for no more bytes; what was received already may still come. */
+  /** Asks for no more bytes; bytes that were already received may still be reported. */
   pause(): void {
     this.#controller.pause()
   }
@@ -45,7 +45,8 @@ export class ProviderAnswer extends EventEmitter<AnswerEvents> implements Answer
   destroy(): void {
     if (this.#closed || this.#unwanted) return
     this.#unwanted = true
-    // Not from within the client, which may be about to report the answer's end, and takes that for impossible then.
+    // Not synchronously: undici may call this while it is about to report the answer's end, and would fail an
+    // assertion.
     queueMicrotask(() => {
       if (!this.#closed) this.#controller.abort(new Error('the answer is not wanted'))
     })
@@ -56,7 +57,7 @@ export class ProviderAnswer extends EventEmitter<AnswerEvents> implements Answer
     if (!this.#unwanted) this.emit('data', bytes)
   }
 
-  /** Reports that the answer has come to its end. */
+  /** Reports that the answer is complete. */
   finish(): void {
     if (!this.#unwanted) {
       this.#ended = true
@@ -65,7 +66,7 @@ export class ProviderAnswer extends EventEmitter<AnswerEvents> implements Answer
     this.close()
   }
 
-  /** Reports that nothing more will come. */
+  /** Reports that the exchange is over. May be called more than once. */
   close(): void {
     if (this.#closed) return
     this.#closed = true

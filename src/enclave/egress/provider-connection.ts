@@ -3,7 +3,9 @@ import type { Client } from 'undici'
 import type { RestingSource } from './chunk-joiner.ts'
 import type { Exchange, ProviderRequest } from './exchange.ts'
 
-/** Shorter than most servers' idle timeout, so that few connections are closed while a request is on its way. */
+/**
+ * Shorter than most servers' idle timeout, so that a server rarely closes a connection while a request is on its way.
+ */
 const IDLE_MS = 30_000
 
 /** One connection to a provider. It carries one exchange at a time, and is never reopened. */
@@ -12,11 +14,12 @@ export class ProviderConnection implements RestingSource {
   readonly #client: Client
 
   /**
+   * Makes a connection for exchanges over an open socket.
    * @param origin scheme, host and port of the provider's address
    * @param socket a connection to it on which nothing was sent
    */
   static async over(origin: string, socket: Socket): Promise<ProviderConnection> {
-    // Loaded with the first connection: until then its 16 MiB are not needed.
+    // Loaded with the first connection, because it takes 16 MiB.
     const { default: UndiciClient } = await import('undici/lib/dispatcher/client.js')
     return new ProviderConnection(UndiciClient, origin, socket)
   }
@@ -35,7 +38,7 @@ export class ProviderConnection implements RestingSource {
       allowH2: false,
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS,
-      // The worker keeps the time of each call.
+      // The worker enforces the time limits of each call.
       headersTimeout: 0,
       bodyTimeout: 0,
     })
@@ -47,7 +50,7 @@ export class ProviderConnection implements RestingSource {
     return !this.#socket.destroyed
   }
 
-  /** Sends a request; the exchange gets everything that comes of it. */
+  /** Sends a request; everything that is received in reply is reported to the exchange. */
   send(request: ProviderRequest, exchange: Exchange): void {
     this.#client.dispatch(request, exchange)
   }

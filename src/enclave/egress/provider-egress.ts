@@ -35,15 +35,20 @@ export interface EgressDeps {
   readonly connectMs: () => number
   /** Joins chunks of event streams. */
   readonly joiner: ChunkJoiner
-  /** For events of streams whose chunks are written here, and for small answers; memory of its own unless it is shared. */
+  /**
+   * Memory for the events of streams whose chunks are written here, and for small answers; the default is not shared
+   * with other threads.
+   */
   readonly memory?: EventMemory
-  /** How many streams whose chunks are written here may be open or wait for their worker to ask for their record. */
+  /** How many streams whose chunks are written here may be open, or wait for their worker to fetch the record. */
   readonly maxStreams: number
   /** Ms. */
   readonly now: () => number
-  /** Writes whole answers that workers order; without it they read the provider's themselves. */
+  /**
+   * Writes complete client answers that workers order; without it the workers write them from the provider's answer.
+   */
   readonly writeWhole?: WriteWhole
-  /** The id of this thread; absent where a worker only ever asks this one. */
+  /** The id of this thread; absent where workers only ever call one thread. */
   readonly thread?: string
   readonly log: Log
 }
@@ -102,15 +107,16 @@ function fullReason(maxStreams: number): string {
   return `${maxStreams} streams are open or not settled by their workers`
 }
 
-/** A refusal of the daemon's own cannot be taken for an answer of the provider. */
+/** Marks a refusal as the daemon's own, so that it cannot be taken for an answer of the provider. */
 function nameRefusal(response: ServerResponse, error: unknown): void {
   const code = error instanceof LinkError ? error.code : 'internal'
   if (!response.headersSent) response.setHeader(EGRESS_ERROR_HEADER, code)
 }
 
 /**
- * Look up the proof -> connect to the proven key -> check the caller's constraints -> relay request and answer. Nothing is
- * sent before the last step. For a provider without attestation the first two are its address and a connection to it.
+ * Looks up the proof, connects to the proven key, checks the caller's constraints, and relays request and answer.
+ * Nothing is sent before the last step. For a provider without attestation, the first two steps are to look up its
+ * address and to connect to it.
  */
 async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call
@@ -141,7 +147,7 @@ function sendWaiting(id: string, response: ServerResponse, deps: CarryDeps): voi
   answer.release()
 }
 
-/** The same for a call that came as a message; its small body is there already. */
+/** Like `carry`, for a call that came as a message, with its small body complete. */
 async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<void> {
   const { provider, headers, whole, caller } = call
   const constraints = readConstraints(headers[EGRESS_REQUIRE_HEADER])
@@ -159,7 +165,7 @@ async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<v
   await relayMessage({ ...call, body, open, waiting, memory, ...writing })
 }
 
-/** @throws LinkError when the body is shorter than what is to precede the request */
+/** @throws LinkError when the body is shorter than the part that must precede the request */
 function withoutAhead(bytes: Uint8Array, length: number): Record<'ahead' | 'body', Uint8Array> {
   if (length <= bytes.length) {
     return { ahead: bytes.subarray(0, length), body: bytes.subarray(length) }
@@ -167,7 +173,10 @@ function withoutAhead(bytes: Uint8Array, length: number): Record<'ahead' | 'body
   throw new LinkError('invalid_request', 'what the order for chunks needs is malformed')
 }
 
-/** What sends the chunks of this call's answer; without a connection for them, the worker writes them itself. */
+/**
+ * The function that sends the chunks of this call's answer. It returns false where it cannot, for lack of a chunk
+ * connection for example; the worker then writes the chunks itself.
+ */
 function chunkSender(
   ordered: OrderedChunks,
   deps: ChunkWriting & Pick<CarryDeps, 'chunks'>,
@@ -181,7 +190,7 @@ function chunkSender(
   }
 }
 
-/** What writes the answer to this call; undefined where nothing does. */
+/** The function that writes the client's answer to this call; undefined without `EgressDeps.writeWhole`. */
 function wholeWriter(
   order: WholeOrder,
   { provider, body: request }: MessageEgressCall,
@@ -232,9 +241,9 @@ function requireConstraints(
 }
 
 /**
- * Whom a call may reach.
- * @param unattested what the caller says of a provider without attestation
- * @throws LinkError when the provider has no proof, and is not one without attestation that the caller means
+ * The peer that a call may reach.
+ * @param unattested the address that the caller names for a provider without attestation
+ * @throws LinkError when the provider has no proof, and is not the provider without attestation that the caller names
  */
 function requireChannel(
   provider: string,

@@ -5,8 +5,8 @@ import { gather, type Begun } from './gather.ts'
 import { relayStream } from './relay-stream.ts'
 
 /**
- * Relays a small answer whose head is written but not sent. One that is cut off destroys the response, after what came. Where no
- * memory is left to gather it, it is passed on as it comes.
+ * Relays a small answer whose head is written but not sent, in one write. If the answer is cut off, this sends what was
+ * received and then destroys the response. Where no memory is left to gather the answer, it is streamed.
  */
 export function relayAtOnce(
   answer: AnswerBody,
@@ -14,7 +14,7 @@ export function relayAtOnce(
   memory: StreamMemory,
 ): void {
   response.once('close', () => answer.destroy())
-  // A response that is closed already reports that by itself.
+  // Errors need no handling here: `close` follows each of them.
   response.on('error', () => {})
   const outcome = {
     whole: (body: Buffer) => response.end(body),

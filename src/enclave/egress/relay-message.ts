@@ -17,20 +17,23 @@ export interface MessageRelayParts {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
   readonly caller: MessageCaller
-  /** To the provider; nothing was sent yet. */
+  /** The connection to the provider; nothing was sent on it yet. */
   readonly open: OpenConnection
   readonly waiting: WaitingAnswers
   /** For answers that are gathered. */
   readonly memory: EventMemory
-  /** Given where the worker has ordered the chunks of the client's stream: writes them, unless this is no answer for that. */
+  /**
+   * Present where the worker has ordered the chunks of the client's stream: writes them, or returns false where this
+   * answer does not allow that.
+   */
   readonly sendChunks?: ((answer: ProviderAnswer) => boolean) | undefined
-  /** Given where the worker has ordered the client's answer. */
+  /** Present where the worker has ordered the client's complete answer. */
   readonly writeWhole?: ((answer: Buffer, awaits: AwaitsWhole) => void) | undefined
 }
 
 /**
- * Sends the request of a message to the provider. A small answer becomes a message, as it is or as the client is to receive it;
- * any other waits to be read over HTTP. A caller that leaves ends the call.
+ * Sends the request of a message to the provider. A small answer is returned as a message, either unchanged or in the
+ * client's format; any other answer waits until the worker reads it over HTTP. A caller that disconnects ends the call.
  * @throws LinkError when no answer came, or none that can be passed on
  */
 export async function relayMessage(parts: MessageRelayParts): Promise<void> {
@@ -86,10 +89,13 @@ function answerWhole(head: AnswerHead, body: Buffer, { caller, writeWhole }: Mes
   })
 }
 
-/** An answer in chunks that has ended within this is a small one, too. A caller that asked for no stream needs nothing before the end. */
+/**
+ * An answer with chunked coding that ends within these limits counts as small, too. The caller asked for no stream, so
+ * it needs nothing before the end.
+ */
 const CHUNKED: GatherLimits = { bytes: SMALL_BODY_BYTES, ms: 50 }
 
-/** How the end of an answer that may be small is found; undefined where it is none, or may be a stream. */
+/** How the end of a small answer is recognised; undefined where the answer is large or may be a stream. */
 function framingOf(headers: HeaderValues): 'length' | 'chunks' | undefined {
   const length = headerText(headers, 'content-length')
   if (length !== undefined) {
@@ -106,10 +112,13 @@ function withLength({ status, headers }: AnswerHead, length: number): AnswerHead
 /** Statuses whose answers have no body, whatever their headers say. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** The headers of an answer with more, in characters, are passed on as HTTP does it. */
+/** Most characters in the headers of an answer that becomes a message; an answer with more is passed on over HTTP. */
 const MAX_HEADERS_CHARS = 8 * 1024
 
-/** The head of an answer that is a message; undefined for any but a small one in plain JSON or the like. */
+/**
+ * The head of an answer that can become a message; undefined where it has no body, a content coding, or headers that a
+ * message cannot hold.
+ */
 function smallHead(
   { statusCode: status, headers }: ProviderAnswer,
   ofDaemon: Readonly<Record<string, string>>,

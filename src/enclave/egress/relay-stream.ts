@@ -3,20 +3,24 @@ import type { AnswerBody } from './answer-body.ts'
 import type { ChunkJoiner, JoinedStream, RestingSource } from './chunk-joiner.ts'
 import { headerText, type HeaderValues } from './headers.ts'
 
-/** Whether an answer is a stream of events that may be joined: its chunks are read as they come, and mean the same joined. */
+/**
+ * Whether an answer is an event stream, whose chunks may be joined: its reader parses events, so chunk boundaries have
+ * no meaning.
+ */
 export function isEventStream(headers: HeaderValues): boolean {
   return headerText(headers, 'content-type')?.toLowerCase().startsWith('text/event-stream') === true
 }
 
-/** What joins the chunks of a stream of events, and what they are read from. */
+/** The joiner for the chunks of an event stream, and the source that they are read from. */
 export interface Joining {
   readonly joiner: ChunkJoiner
   readonly source: RestingSource
 }
 
 /**
- * Relays an answer, no faster than it is read. One that is cut off destroys the response, after what came of it.
- * @param joining for a stream of events
+ * Relays an answer with back-pressure. If the answer is cut off, this sends what was received and then destroys the
+ * response.
+ * @param joining for an event stream
  */
 export function relayStream(
   answer: AnswerBody,
@@ -32,7 +36,7 @@ export function relayStream(
     chunks.leave()
     answer.destroy()
   })
-  // A response that is closed already reports that by itself.
+  // Errors need no handling here: `close` follows each of them.
   response.on('error', () => {})
   answer.on('data', (chunk) => chunks.push(chunk))
   answer.once('end', () => {

@@ -26,12 +26,12 @@ export interface RelayParts {
   readonly body: RequestBody
   /** Below the path of the provider's `base_url`. */
   readonly path: string
-  /** To the provider; nothing was sent yet. */
+  /** The connection to the provider; nothing was sent on it yet. */
   readonly open: OpenConnection
   readonly joiner: ChunkJoiner
   /** For events of streams whose chunks are written here, and for small answers. */
   readonly memory: EventMemory
-  /** Asks for the chunks of the client's stream instead of the provider's bytes. */
+  /** Set where the worker asks for the chunks of the client's stream instead of the provider's bytes. */
   readonly ordered: OrderedChunks | undefined
   readonly written: WrittenStreams
   /** Where chunks may be sent instead of in the response. */
@@ -42,8 +42,8 @@ export interface RelayParts {
 }
 
 /**
- * Sends a request to the provider and its answer back, each no faster than its reader. Resolves when the answer has
- * begun; a later failure breaks the worker's body too. A worker that disconnects ends the call.
+ * Sends a request to the provider and its answer back, both with back-pressure. Resolves when the answer has begun; a
+ * later failure breaks off the response to the worker. A worker that disconnects ends the call.
  * @throws LinkError when no answer came, or none that can be passed on
  */
 export async function relay(parts: RelayParts): Promise<void> {
@@ -52,7 +52,7 @@ export async function relay(parts: RelayParts): Promise<void> {
   const exchange = new Exchange(
     (answer) => passOn(answer, parts),
     () => {
-      // An answer may come before all of the request was sent; the rest of it is of no use then.
+      // The answer may end before the whole request was sent; the rest of the request is then useless.
       body.discard()
       pool.release(connection)
     },
@@ -92,7 +92,8 @@ export function passOnBytes(
     // The parser accepts header values that Node's writer refuses.
     throw malformed(cause)
   }
-  // Either way, an answer that is cut off destroys the response, so that it cannot be taken for a complete one.
+  // In both cases an answer that is cut off destroys the response, so that the worker cannot mistake it for a complete
+  // one.
   const events = isEventStream(headers)
   if (!events && isSmall(headerText(headers, 'content-length'))) {
     return relayAtOnce(answer, response, memory.forAnswer(open.channel.provider))
@@ -101,7 +102,7 @@ export function passOnBytes(
   return relayStream(answer, response, events ? { joiner, source: open.connection } : undefined)
 }
 
-/** The chunks are in the response, or on the worker's connection for them, where the response only says so. */
+/** Sends the chunks in the response, or on the worker's chunk connection; the response then only says so. */
 function answerChunks(ordered: OrderedChunks, answer: ProviderAnswer, parts: RelayParts): void {
   const { response, open, chunks, ...deps } = parts
   const sent = ordered.order.to && chunks.open(ordered.order.to)
@@ -131,7 +132,7 @@ export function chunkHeaders(
   }
 }
 
-/** The refusal for what an exchange ended with before it had an answer. */
+/** The refusal for an exchange that ended with this error before it had an answer. */
 export function failureOf(cause: unknown): LinkError {
   if (cause instanceof LinkError) return cause
   if (cause instanceof MalformedAnswer) return malformed(cause)

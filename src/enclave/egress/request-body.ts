@@ -3,15 +3,18 @@ import { PassThrough, type Readable } from 'node:stream'
 import { LinkError } from '../link-error.ts'
 import { readBody } from '../read-body.ts'
 
-/** Bodies up to this are collected, and sent with their head in one write: each write costs as much as its bytes. */
+/**
+ * Bodies up to this size are collected and sent together with their head, since each extra write costs as much as a
+ * small body itself.
+ */
 const SMALL_BYTES = 64 * 1024
 
 /** A request's body on its way to the provider. */
 export interface RequestBody {
   readonly bytes: Uint8Array | Readable | null
-  /** What preceded it, for the daemon itself. */
+  /** The bytes that preceded it; they are for the daemon itself. */
   readonly ahead: Uint8Array
-  /** Discards what is left of it, so that a refusal can be read on the same connection. */
+  /** Discards the unread rest of the body, so that the worker can read a refusal on the same connection. */
   readonly discard: () => void
 }
 
@@ -20,9 +23,9 @@ const noRest = () => {}
 const NOTHING = new Uint8Array(0)
 
 /**
- * The body of the worker's request: in one piece where it is small, else a stream that is read no faster than it is sent.
+ * Reads the body of the worker's request: as one buffer where it is small, else as a stream with back-pressure.
  * @param aheadBytes how many bytes precede it, for the daemon itself
- * @throws LinkError `invalid_request` when a small body breaks off, or what precedes it
+ * @throws LinkError `invalid_request` when the preceding bytes or a small body break off
  */
 export async function bodyOf(request: IncomingMessage, aheadBytes = 0): Promise<RequestBody> {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers
@@ -40,7 +43,7 @@ export async function bodyOf(request: IncomingMessage, aheadBytes = 0): Promise<
   }
   const ahead = aheadBytes === 0 ? NOTHING : await readStart(request, aheadBytes)
   const bytes = request.pipe(new PassThrough())
-  // Whether or not something reads it yet.
+  // The body may break off before anything reads it; without a listener the error would end the process.
   bytes.on('error', () => {})
   request.once('error', (cause) => bytes.destroy(cause))
   const discard = () => {
@@ -50,7 +53,7 @@ export async function bodyOf(request: IncomingMessage, aheadBytes = 0): Promise<
   return { bytes, ahead, discard }
 }
 
-/** The first bytes of a request, exactly so many. */
+/** Reads exactly `length` bytes from the start of a request. */
 function readStart(request: IncomingMessage, length: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const onReadable = () => {
@@ -73,7 +76,7 @@ function brokenOff(cause?: unknown): LinkError {
   return new LinkError('invalid_request', 'the request broke off', { cause })
 }
 
-/** Whether a declared length is so short that the message is passed on at once. */
+/** Whether a declared length is so small that the message is passed on in one write. */
 export function isSmall(length: string | undefined): boolean {
   return length !== undefined && Number(length) <= SMALL_BYTES
 }

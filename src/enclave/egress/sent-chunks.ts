@@ -13,28 +13,28 @@ const NOTHING = new Uint8Array(0)
 /** Sends a message of one stream. */
 export type SendChunk = (message: Pick<LinkMessage, 'kind' | 'body'>) => void
 
-/** How long a record may be that is sent just now, bytes of JSON. The worker asks for a longer one. */
+/** The longest record that may be sent now, bytes of JSON. The worker asks for longer ones over HTTP. */
 export type MaxRecordBytes = () => number
 
 /**
- * The chunks of one stream on their way to the worker over the connection that it has for all its streams. The worker says what its
- * client has taken, and no more than a window is under way.
+ * Sends the chunks of one stream over the connection that carries all streams of a worker. The worker reports how many
+ * bytes its client has taken; at most one window of bytes is in flight.
  */
 export class SentChunks implements WorkerBody {
   readonly #send: SendChunk
   readonly #maxRecordBytes: MaxRecordBytes
   readonly #onDrain: (() => void)[] = []
   readonly #onClose: (() => void)[] = []
-  /** What does not fit into the window. */
+  /** Chunks that do not fit into the window yet. */
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
   #underWay = 0
   #isEnded = false
-  /** With the end, which follows what waits. */
+  /** Set by `close`; sent with the end, after all waiting chunks. */
   #record: StreamRecord | undefined
   #isOver = false
   #isCut = false
-  /** Nothing more is sent: the worker was told the end, or is not to be. */
+  /** Whether nothing more is sent: the worker was sent the end, or must not be. */
   #isSilent = false
   #hasRecord = false
 
@@ -66,7 +66,7 @@ export class SentChunks implements WorkerBody {
     return !this.#isFull
   }
 
-  /** Nothing is written after this; `close` says how the stream ended. */
+  /** Nothing is written after this; `close` sends the record. */
   end(): void {
     this.#isEnded = true
   }
@@ -79,7 +79,10 @@ export class SentChunks implements WorkerBody {
     if (event === 'close') this.#onClose.push(listener)
   }
 
-  /** Tells the worker what the stream is settled by: after all chunks, or at once where it wants no more of them. */
+  /**
+   * Sends the worker the record that the stream is settled by: after all chunks, or at once where the worker has cut
+   * the stream.
+   */
   close(record: StreamRecord): void {
     this.#isEnded = true
     this.#record = record
@@ -88,7 +91,7 @@ export class SentChunks implements WorkerBody {
   }
 
   /**
-   * The worker's client has taken so much more.
+   * The worker's client has taken this many more bytes.
    * @throws RangeError when that is more than was sent
    */
   taken(bytes: number): void {
@@ -100,17 +103,17 @@ export class SentChunks implements WorkerBody {
     for (const listener of this.#onDrain) listener()
   }
 
-  /** The worker wants no more chunks. It is always answered, with the record if there is one. */
+  /** The worker wants no more chunks. It always gets an end, with the record if there is one. */
   cut(): void {
     if (this.#isOver) return
     this.#dropWaiting()
     if (this.#record !== undefined) this.#sendRecord(this.#record)
-    // A stream that was open ends by that, and calls `close` with its record.
+    // If the stream was still open, this ends it: its `close` listener calls `close` with the record.
     this.#over()
     if (!this.#isSilent) this.#sendEnd(NOTHING)
   }
 
-  /** Nothing more may be sent: the worker's connection has ended, or the stream is refused. */
+  /** Stops without sending anything more: the worker's connection has ended, or the stream is refused. */
   drop(): void {
     if (this.#isOver) return
     this.#isSilent = true
@@ -145,7 +148,8 @@ export class SentChunks implements WorkerBody {
   #sendRecord(record: StreamRecord): void {
     if (this.#isSilent) return
     const body = Buffer.from(JSON.stringify(record))
-    // Any number of streams may be cut at once, by which each is to take no more of the connection than it could before.
+    // Any number of streams may be cut at once. The record of each must then not take more of the connection than its
+    // window did.
     const maxBytes = this.#isCut ? CHUNK_WINDOW_BYTES : this.#maxRecordBytes()
     this.#hasRecord = body.length <= maxBytes
     this.#sendEnd(this.#hasRecord ? body : NOTHING)

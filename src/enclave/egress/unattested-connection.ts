@@ -12,7 +12,7 @@ export interface UnattestedTarget extends ConnectTime {
   readonly isTls: boolean
   readonly host: string
   readonly port: number
-  /** Whether its name must lead to a public address. */
+  /** Whether its name must resolve to a public address. */
   readonly publicOnly: boolean
 }
 

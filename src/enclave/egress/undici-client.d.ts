@@ -1,4 +1,7 @@
-/** Only this module of undici is loaded: all of it takes twice the memory, for a client of HTTP/1.1. */
+/**
+ * Only this module of undici is loaded: the whole package takes twice the memory, and only its HTTP/1.1 client is
+ * needed.
+ */
 declare module 'undici/lib/dispatcher/client.js' {
   import type { Client } from 'undici'
 

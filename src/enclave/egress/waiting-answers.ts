@@ -4,7 +4,7 @@ import { HeldAnswer } from './held-answer.ts'
 import type { OpenConnection } from './open-connection.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 
-/** A worker fetches a waiting answer at once, or never, ms. */
+/** How long an answer waits, ms: a worker fetches it at once, or never. */
 const WAIT_MS = 10_000
 
 interface Waiting {
@@ -12,20 +12,24 @@ interface Waiting {
   readonly open: OpenConnection
 }
 
-/** Answers to calls that came as messages, until the worker fetches them over HTTP. Nothing more of them is read meanwhile. */
+/**
+ * Answers to calls that came as messages, kept until the worker fetches them over HTTP. They are not read any further
+ * until then.
+ */
 export class WaitingAnswers {
   readonly #thread: string
   #count = 0
   readonly #waiting = new Map<string, Waiting & { readonly timer: NodeJS.Timeout }>()
 
-  /** @param thread the id of this thread, so that no other one has an answer of the same id */
+  /** @param thread the id of this thread; makes the ids of answers unique across threads */
   constructor(thread: string) {
     this.#thread = thread
   }
 
   /**
-   * Keeps an answer; returns the id that it is fetched by.
-   * @param begun what was reported of it already
+   * Keeps an answer.
+   * @param begun the part of the answer that was already received
+   * @returns the id by which the worker fetches it
    */
   keep(given: ProviderAnswer, open: OpenConnection, begun?: Begun): string {
     this.#count += 1
@@ -45,7 +49,7 @@ export class WaitingAnswers {
     return found
   }
 
-  /** Gives all of them up. */
+  /** Aborts all of them. */
   close(): void {
     for (const id of this.#waiting.keys()) this.#giveUp(id)
   }

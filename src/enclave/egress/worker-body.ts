@@ -5,34 +5,34 @@ import type { Socket } from 'node:net'
 export interface WorkerBody {
   /** Whether no more can be sent, because the body or the connection has ended. */
   readonly destroyed: boolean
-  /** Whether it was ended, and the kernel has all of it. */
+  /** Whether the body was ended and all of it was handed to the kernel. */
   readonly writableFinished: boolean
   /**
    * Sends a piece.
    * @returns false where no more should be sent before `drain`
    */
   write(bytes: Uint8Array): boolean
-  /** Ends the body as a whole one. */
+  /** Ends the body as a complete one. */
   end(): unknown
   on(event: 'drain' | 'error', listener: () => void): unknown
-  /** `close`: the worker has all of it, or takes no more. */
+  /** `close`: all of the body was sent, or the worker takes no more of it. */
   once(event: 'close', listener: () => void): unknown
 }
 
 const NEW_LINE = '\r\n'
 
-/** More than the size line and the line end of any chunk take. */
+/** More bytes than the size line and the line end of any chunk need. */
 const FRAMING_BYTES = 20
 
 /**
- * The body of a response in chunks (RFC 9112 section 7.1), of which Node sends the head and the end. Node writes each chunk
- * in four steps, which cost a tenth of what the daemon does for a frame of a stream; here it is one write. Nothing else may
- * write to the response.
+ * Writes the body of a response with chunked coding (RFC 9112 section 7.1); Node sends the head and the end. Node would
+ * write each chunk in four steps, which cost a tenth of the daemon's work for a frame of a stream; this takes one
+ * write. Nothing else may write to the response.
  * @param response its head was sent
  */
 export function chunkedBody(response: ServerResponse): WorkerBody {
   const { socket } = response
-  // Only a response to HTTP/1.0 has no chunks; one without a connection is closed, or about to be.
+  // Only a response to HTTP/1.0 is not chunked; one without a socket is closed, or about to be.
   return response.chunkedEncoding && socket !== null ? new ChunkedBody(response, socket) : response
 }
 
@@ -48,7 +48,7 @@ class ChunkedBody implements WorkerBody {
       for (const listener of this.#onDrain) listener()
     }
     socket.on('drain', drained)
-    // The connection serves other calls after this one.
+    // The connection serves other calls later.
     response.once('close', () => socket.off('drain', drained))
   }
 
@@ -78,7 +78,7 @@ class ChunkedBody implements WorkerBody {
   }
 }
 
-/** Bytes, not none, as one chunk: no bytes would end the body. */
+/** Frames bytes as one chunk. There must be at least one byte: an empty chunk would end the body. */
 function inChunk(bytes: Uint8Array): Buffer {
   const chunk = Buffer.allocUnsafe(bytes.length + FRAMING_BYTES)
   let at = chunk.write(`${bytes.length.toString(16)}${NEW_LINE}`, 'latin1')

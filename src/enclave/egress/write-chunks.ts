@@ -12,7 +12,7 @@ import { WrittenStream, type WrittenStreamDeps } from './written-stream.ts'
 import type { WrittenStreams } from './written-streams.ts'
 
 export interface ChunkWriting {
-  /** What the answer is read from. */
+  /** The source that the answer is read from. */
   readonly open: { readonly connection: RestingSource }
   readonly joiner: ChunkJoiner
   readonly memory: EventMemory
@@ -23,8 +23,9 @@ export interface ChunkWriting {
 }
 
 /**
- * Whether the chunks of this answer can be written here: it is the stream that was asked for, in a coding that can be read here, and there
- * is room for its record. Where they cannot, the worker reads the provider's bytes and writes the chunks itself.
+ * Whether the daemon can write the chunks of this answer: it is the stream that was asked for, has no content coding,
+ * and there is room for its record. Where the daemon cannot, the worker reads the provider's bytes and writes the
+ * chunks itself.
  */
 export function canWrite(
   { statusCode, headers }: ProviderAnswer,
@@ -35,7 +36,8 @@ export function canWrite(
 }
 
 /**
- * Writes the chunks of an answer to where `begin` says, which is called once the stream has its name.
+ * Writes the chunks of an answer to the body that `begin` returns; `begin` is called once the stream's name is known to
+ * be new.
  * @throws LinkError `invalid_request` when the name is in use
  */
 export function writeChunks(
@@ -48,7 +50,7 @@ export function writeChunks(
 }
 
 /**
- * The same over the worker's connection for chunks, on which it is told the record, too.
+ * Like `writeChunks`, over the worker's chunk connection, on which the record is sent, too.
  * @throws LinkError `invalid_request` when the name is in use
  */
 export function sendChunks(
@@ -67,7 +69,7 @@ export function sendChunks(
   })
 }
 
-/** @param tell called with the record once that can be asked for */
+/** @param tell called with the record, once workers can ask for it */
 function add(
   ordered: OrderedChunks,
   answer: ProviderAnswer,

@@ -23,32 +23,32 @@ import type { WorkerBody } from './worker-body.ts'
 
 export interface WrittenStreamDeps {
   readonly joiner: ChunkJoiner
-  /** What the answer is read from. */
+  /** The source that the answer is read from. */
   readonly source: RestingSource
   readonly memory: EventMemory
   /** Ms. */
   readonly now: () => number
   readonly log: Log
   /**
-   * Called once, when nothing more comes of the stream, with how long its record must be kept, ms, and what to call when
-   * it is dropped.
+   * Called once, when the stream has ended, with how long its record must be kept, ms, and a function to call when the
+   * record is dropped.
    */
   readonly ended: (record: StreamRecord, keptMs: number, dropped: () => void) => void
-  /** Called once, after that, when the worker has closed its connection before it had taken all. */
+  /** Called once, after `ended`, when the worker has closed its connection before it had taken everything. */
   readonly left: () => void
 }
 
-/** How long the record is kept of a stream of which nothing was sent: the worker goes on without it. */
+/** How long the record of a stream is kept of which nothing was sent, ms: the worker continues without it. */
 const UNSENT_KEPT_MS = 60_000
 
-/** The first bytes of a written stream are the first output, and later ones may be joined. */
+/** A written stream begins with the first output, so all its later chunks may be joined. */
 const PAST_OPENING = { over: true, read: () => {} }
 
 /**
- * A provider's stream on its way to the worker, which passes its bytes to the client unread: chunks are written here,
- * with the modules that the worker has for other providers, and both the provider's bytes and the client's are digested.
- * Nothing is sent before the commit point. It is read no faster than the worker takes it. The body ends after a
- * complete event, however the stream ended; the record says how.
+ * Turns a provider's stream into the client's, whose bytes the worker passes on unread. The chunks are written with the
+ * same modules that a worker uses for other providers, and both the provider's bytes and the client's are hashed.
+ * Nothing is sent before the commit point. The provider is read with back-pressure from the worker. The body ends after
+ * a complete event, however the stream ended; the record says how it ended.
  */
 export class WrittenStream {
   readonly #order: ChunkOrder
@@ -58,7 +58,7 @@ export class WrittenStream {
   readonly #chunks: AnswerChunks
   /** For unfinished events. */
   readonly #memory: StreamMemory
-  /** For text of the answer, of which the record may hold all. */
+  /** For text of the answer; the record may hold all of it. */
   readonly #textMemory: StreamMemory
   readonly #joined: JoinedStream
   readonly #clock: StageClock
@@ -66,16 +66,16 @@ export class WrittenStream {
   readonly #providerHash = new CollectedHash()
   readonly #clientHash = new CollectedHash()
   #keepAlive: NodeJS.Timeout | undefined
-  /** Whether the commit point has been passed on. */
+  /** Whether the commit point was reached. */
   #begun = false
-  /** Whether the worker takes no more for now. */
+  /** Whether the worker takes no more bytes until `drain`. */
   #full = false
-  /** Whether the provider is not read for now, so that its silence means nothing. */
+  /** Whether reading of the provider is paused, so that its silence means nothing. */
   #rests = false
   #ending: StreamEnding | undefined
   #digests: Pick<StreamRecord, 'provider_sha256' | 'client_sha256'> | undefined
 
-  /** The head of the response was sent; nothing of the answer was read. */
+  /** To be called when the head of the response was sent, and before anything of the answer is read. */
   constructor(
     { order, openWriter }: OrderedChunks,
     answer: AnswerBody,
@@ -102,14 +102,17 @@ export class WrittenStream {
       this.#end({ kind: 'stopped' })
       if (!response.writableFinished) deps.left()
     })
-    // A response that is closed already reports that by itself.
+    // Errors need no handling here: `close` follows each of them.
     response.on('error', () => {})
     answer.on('data', (bytes) => this.#take(bytes))
     answer.once('end', () => this.#onEnd())
     answer.once('close', () => this.#end(this.#unlessFinished({ kind: 'lost' })))
   }
 
-  /** Ends the stream if it is open, and returns what it is settled by. */
+  /**
+   * Ends the stream if it is open.
+   * @returns the record that the stream is settled by
+   */
   stop(): StreamRecord {
     this.#end({ kind: 'stopped' })
     return this.#record()
@@ -158,7 +161,7 @@ export class WrittenStream {
     this.#timeProvider()
   }
 
-  /** The commit point: until here the worker keeps the time, and sends comments where it must. */
+  /** The commit point: until here the worker enforces the time limits and sends keep-alive comments. */
   #begin(): void {
     this.#begun = true
     this.#clock.enter(this.#order.idle_ms)
@@ -170,13 +173,13 @@ export class WrittenStream {
     this.#end({ kind: 'complete' })
   }
 
-  /** Passes on what a step of reading returns; ends the stream when the step fails. */
+  /** Sends what a reading step returns; ends the stream when the step fails. */
   #read(step: () => Uint8Array): void {
     try {
       this.#push(step())
     } catch (error) {
       if (error instanceof BrokenStream) {
-        // Before anything was sent, the worker can still try another route.
+        // If nothing was sent yet, the worker can still try another route.
         if (this.#begun) this.#push(error.output)
         this.#end({ kind: 'broken', reason: error.reason })
       } else {
@@ -196,7 +199,7 @@ export class WrittenStream {
 
   #sendEvents(events: Uint8Array): void {
     this.#send(events)
-    // Silence from here on is not the provider's.
+    // The provider is paused, so silence from here on is not its fault.
     if (this.#full) this.#clock.pauseTimeout()
   }
 
@@ -219,7 +222,7 @@ export class WrittenStream {
     this.#end(this.#unlessFinished({ kind: 'idle' }))
   }
 
-  /** After its finish reason an answer is complete, whatever becomes of the rest. */
+  /** Once its finish reason has arrived, an answer is complete, however its stream ends. */
   #unlessFinished(ending: StreamEnding): StreamEnding {
     return this.#chunks.finishReason === undefined ? ending : { kind: 'complete' }
   }
@@ -242,12 +245,12 @@ export class WrittenStream {
       client_sha256: this.#clientHash.finish(),
     }
     const keptMs = this.#begun ? this.#order.record_ms : UNSENT_KEPT_MS
-    // Nothing else of the stream is kept with its record.
+    // A local constant, so that the callback keeps only this of the stream alive.
     const textMemory = this.#textMemory
     this.#deps.ended(this.#record(), keptMs, () => textMemory.giveBack())
   }
 
-  /** The events between the content and the last event, of an answer that is complete. */
+  /** Writes the events between the content and the last event of a complete answer. */
   #finish(): void {
     const { finishReason, tally } = this.#chunks
     if (finishReason === undefined) return
@@ -260,7 +263,10 @@ export class WrittenStream {
     }
   }
 
-  /** Whatever failed, the stream ends. What is not expected is text that is longer than a string can be. */
+  /**
+   * Maps any failure to a reason, since the stream must end. The only unexpected error that can occur is text longer
+   * than the longest possible string.
+   */
   #reasonOf(error: unknown): BrokenReason {
     if (error instanceof BrokenStream) return error.reason
     this.#logUnexpected(error)

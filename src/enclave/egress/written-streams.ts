@@ -10,33 +10,36 @@ interface Kept {
   readonly dropped: () => void
 }
 
-/** A stream, and once it has ended no more of it than its record. */
+/** An open stream, or the record of one that has ended. */
 type Known = { readonly open: Stoppable } | Kept
 
-/** Called when a stream has ended, with how long its record must be kept, ms, and what to call when it is dropped. */
+/**
+ * Called when a stream has ended, with how long its record must be kept, ms, and a function to call when the record is
+ * dropped.
+ */
 type Ended = (record: StreamRecord, keptMs: number, dropped: () => void) => void
 
-/** How long a record that was asked for is kept for a worker that did not get the answer and asks again, ms. */
+/** How long a record that was fetched is kept for a worker that did not get the answer and retries, ms. */
 const ASKED_AGAIN_MS = 15_000
 
 /**
- * How long a record is kept once the worker has closed the stream's connection before it had taken all, ms: it asks at once, or
- * was killed.
+ * How long a record is kept once the worker has closed the stream's connection before it had taken everything, ms: such
+ * a worker fetches the record at once, or was killed.
  */
 const LEFT_MS = 60_000
 
-/** The streams whose chunks are written here, and for a while those that have ended. */
+/** The streams whose chunks are written here; those that have ended stay for a while. */
 export class WrittenStreams {
   readonly #max: number
   readonly #onFull: () => void
   readonly #streams = new Map<string, Known>()
-  /** Those whose record was not asked for yet: open ones, and ended ones. */
+  /** Streams whose record was not fetched yet, both open and ended ones. */
   readonly #unasked = new Set<string>()
   #isFullTold = false
 
   /**
-   * @param max how many streams may be open or wait to be asked for
-   * @param onFull called when there are so many, and again only when half of them have gone in between
+   * @param max how many streams may be open or wait for their record to be fetched
+   * @param onFull called when the limit is reached, and again only after the number has fallen to half in between
    */
   constructor(max: number, onFull: () => void) {
     this.#max = max
@@ -47,7 +50,10 @@ export class WrittenStreams {
     return this.#streams.has(name)
   }
 
-  /** Whether another stream may be added. No record is dropped for it: its request would then be billed nothing. */
+  /**
+   * Whether another stream may be added. An unfetched record is never dropped to make room: its request would then be
+   * billed nothing.
+   */
   hasRoom(): boolean {
     if (this.#unasked.size < this.#max) return true
     if (!this.#isFullTold) this.#onFull()
@@ -56,8 +62,8 @@ export class WrittenStreams {
   }
 
   /**
-   * Opens a stream under a name that is not in use, where there is room. `open` is given what to call when it has ended, and when the worker has
-   * closed its connection before it had taken all.
+   * Opens a stream under a name that is not in use, where there is room. `open` receives two callbacks: for when the
+   * stream has ended, and for when the worker has closed its connection before it had taken everything.
    */
   add(name: string, open: (ended: Ended, left: () => void) => Stoppable) {
     const ended: Ended = (record, keptMs, dropped) => {
@@ -74,7 +80,10 @@ export class WrittenStreams {
     this.#unasked.add(name)
   }
 
-  /** Ends a stream if it is open; soon after, it is forgotten. Undefined where none of that name is known. */
+  /**
+   * Ends a stream if it is open, and forgets it soon after.
+   * @returns its record; undefined where no stream of that name is known
+   */
   end(name: string): StreamRecord | undefined {
     const named = this.#streams.get(name)
     if (named !== undefined && 'open' in named) named.open.stop()
@@ -90,7 +99,7 @@ export class WrittenStreams {
     return known === undefined || 'open' in known ? undefined : known
   }
 
-  /** For this long from now on, whatever was said before. */
+  /** Keeps a record for `ms` milliseconds from now, whatever time was set before. */
   #keep(name: string, record: StreamRecord, ms: number, dropped: () => void): void {
     clearTimeout(this.#kept(name)?.timer)
     const timer = setTimeout(() => this.#drop(name), ms)

@@ -36,7 +36,7 @@ export interface ServedEnvelope {
   readonly capturedAt: number
 }
 
-/** How long clients may rely on an envelope, and the daemon on its own, seconds. */
+/** How long clients may rely on an envelope, and the daemon on its own one, seconds. */
 export const ENVELOPE_MAX_AGE_SECONDS = 3600
 
 /**

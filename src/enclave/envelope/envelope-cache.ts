@@ -4,11 +4,11 @@ import { ENVELOPE_MAX_AGE_SECONDS, type ServedEnvelope } from './build-envelope.
 import { createNonceBudget } from './nonce-budget.ts'
 import type { SelfCheck } from './self-check.ts'
 
-/** Half of the time that clients may rely on an envelope, so that a fetched one is valid for long enough. */
+/** Half of the time for which clients may rely on an envelope, so that a fetched one stays valid for long enough. */
 const REFRESH_MS = (ENVELOPE_MAX_AGE_SECONDS * 1000) / 2
 const RETRY_MS = 30_000
 
-/** While captures fail, callers share a failure for this long instead of asking the firmware again. */
+/** While captures fail, callers get the last failure for this long, instead of each asking the firmware again, ms. */
 const FAILURE_SHARED_MS = 2_000
 
 const NONCES = { perSource: 10, inAll: 60, windowMs: 60_000 }
@@ -29,13 +29,13 @@ export interface EnvelopeDeps {
   readonly now: () => number
   readonly onFailure: (reason: string) => void
   readonly onRestored: () => void
-  /** Called when another envelope is in service. */
+  /** Called when a new envelope is in service. */
   readonly onKept?: () => void
 }
 
 /**
- * Holds the cached envelope: replaced at the start and whenever what it binds changes, and captured again
- * periodically. If the platform fails, the last one stays in service until it expires; then there is none.
+ * Holds the current envelope. It is captured at the start, again whenever something that it binds changes, and
+ * periodically. If the platform fails, the last envelope stays in service until it expires; after that there is none.
  */
 export class EnvelopeCache {
   readonly #deps: EnvelopeDeps
@@ -81,7 +81,7 @@ export class EnvelopeCache {
 
   /**
    * An envelope for the caller's nonce (64 lowercase hex digits), never cached.
-   * @param source whose budget is charged
+   * @param source whose nonce budget is charged
    * @throws LinkError `rate_limited` when the budget is used up, `attestation_unavailable` when the capture fails
    */
   async fresh(nonce: string, source: string): Promise<ServedEnvelope> {

@@ -1,15 +1,17 @@
-/** Whether a source may have one more report for a nonce of its own; counts it if so. */
+/**
+ * Whether a source may have one more report for a nonce of its own; if so, this also counts it. `now` in milliseconds.
+ */
 export type NonceBudget = (source: string, now: number) => boolean
 
 export interface NonceLimits {
   /** Maximum reports for one source per window. */
   readonly perSource: number
-  /** Maximum reports for all sources per window: what the platform's firmware can bear. */
+  /** Maximum reports for all sources per window: what the platform's firmware can handle. */
   readonly inAll: number
   readonly windowMs: number
 }
 
-/** The part of the budget that is reserved for sources that have had nothing in the window. */
+/** The share of the budget that is reserved for sources that have had nothing in the window. */
 const RESERVED_FOR_NEW_SOURCES = 1 / 3
 
 /**

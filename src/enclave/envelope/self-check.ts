@@ -30,8 +30,8 @@ export interface SelfCheckInputs {
 }
 
 /**
- * Verifies the envelope as a client that holds the release root does: the bundle, then the report, the release and
- * the binding of the receipt key.
+ * Verifies the envelope like a client that holds the release root: the bundle, then the report, the release and the
+ * binding of the receipt key.
  * @throws MalformedEvidence when the root key, the bundle, the manifest or the envelope cannot be parsed
  */
 export async function checkOwnEnvelope(
@@ -42,7 +42,7 @@ export async function checkOwnEnvelope(
   const environments = [readEnvironment(bundleJws)]
   const trust = await verifyTrustBundle(bundleJws, rootJwk, { now, environments, lastAccepted })
   if (trust.bundle === undefined) return judged(trust.checks, now, undefined)
-  // Captured by this process just now.
+  // This process has just captured the envelope, so its own values are the live ones.
   const live = { nonce: null, tlsSpkiSha256: envelope.tls_spki_sha256 }
   const result = await verifyEnvelope(envelope, {
     now,

@@ -13,8 +13,8 @@ export interface HpkeKey {
   /** SHA-256 of `config`, lowercase hex; bound by reports. */
   readonly configSha256: string
   /**
-   * The shared secret of an encapsulated key, 32 bytes (RFC 9180 section 4.1). Any point yields one: whether the
-   * sender meant this key is known only when the first frame is decrypted.
+   * The shared secret of an encapsulated key, 32 bytes (RFC 9180 section 4.1). Any other point yields a secret as well:
+   * only decrypting the first frame shows whether the sender used this key.
    * @throws Error when the encapsulated key is a point of low order
    */
   decapsulate(enc: Bytes): Promise<Bytes>

@@ -3,18 +3,18 @@ import { LinkError } from '../link-error.ts'
 import type { HpkeKey } from './hpke-key.ts'
 
 /**
- * Maximum number of encapsulated keys remembered for one key. Each takes 75 bytes, so the current key and one former
- * key take 40 MB at most, and as many keys as there can be take 160 MB.
+ * Maximum number of encapsulated keys remembered for one HPKE key. Each takes 75 bytes, so the current key and one
+ * former key take 40 MB at most, and the maximum number of keys takes 160 MB.
  */
 const MAX_USES = 262_144
 
 /**
- * The fraction of them, or of one owner's share of them, after which a key should be replaced, so that the next one is in
- * use before anybody is refused.
+ * The fraction of `maxUses`, or of one owner's share of it, after which a key should be replaced, so that the next key
+ * is in use before anybody is refused.
  */
 const WORN_AT = 3 / 4
 
-/** How long a replaced key is still accepted: as long as clients may rely on the envelope that names it. */
+/** How long a replaced key is still accepted, ms: as long as clients may rely on the envelope that names it. */
 const GRACE_MS = 3_600_000
 
 /** Maximum number of replaced keys accepted at a time. */
@@ -26,11 +26,11 @@ export interface KeyringLimits {
   readonly maxFormer: number
 }
 
-/** A key, and every encapsulated key that was accepted while it was current. */
+/** An HPKE key, and every encapsulated key that was accepted while it was current. */
 interface InUse {
   readonly key: HpkeKey
   readonly seen: Set<string>
-  /** How many of them each owner has used, and the most that any has. */
+  /** How many encapsulated keys each owner has used. */
   readonly used: Map<string, number>
   most: number
 }
@@ -46,13 +46,13 @@ function newlyInUse(key: HpkeKey): InUse {
 
 /**
  * The HPKE keys in use: the current one, and each former one for an hour after it was replaced. An encapsulated key is
- * accepted once: accepted ones are remembered for as long as they could be replayed. EHBP itself has no protection
- * against replay.
+ * accepted once: accepted ones are remembered for as long as they could be replayed, because EHBP itself has no
+ * protection against replay.
  *
- * One owner may use as many as are still free, so that nobody can wear out the key for everybody (the rule of
- * src/worker/limits/fair-share.ts). Nor can one owner end a former key early by having keys replaced: while all places of
- * former keys are taken, an owner that has used its share waits. Only when the uses of all owners fill the current key
- * is the oldest former one given up for the next.
+ * One owner may use at most as many as are still free, so that no owner can use up the key for all others (the same
+ * rule as in src/worker/limits/fair-share.ts). Nor can one owner end a former key early by forcing replacements: while
+ * the maximum number of former keys is in use, an owner that has used its share waits. Only when the uses of all owners
+ * together fill the current key is the oldest former key dropped for the next one.
  */
 export class HpkeKeyring {
   readonly #now: () => number
@@ -75,7 +75,7 @@ export class HpkeKeyring {
     return this.#current.key
   }
 
-  /** Whether the current key was used so often, by all or by one owner, that it should be replaced. */
+  /** Whether the current key was used so often, by all owners or by one, that it should be replaced. */
   get worn(): boolean {
     const { seen, most } = this.#current
     const { maxUses, maxFormer } = this.#limits
@@ -83,7 +83,7 @@ export class HpkeKeyring {
     return most >= (maxUses - seen.size) * WORN_AT && this.#accepted().length < maxFormer
   }
 
-  /** Puts the next key into use. Where all places of former keys are taken, the oldest is dropped. */
+  /** Puts the next key into use. Where the maximum number of former keys is in use, the oldest is dropped. */
   adopt(next: HpkeKey): void {
     const { graceMs, maxFormer } = this.#limits
     const replaced = { ...this.#current, until: this.#now() + graceMs }
@@ -92,16 +92,16 @@ export class HpkeKeyring {
   }
 
   /**
-   * The shared secret of an encapsulated key under each key in use, the newest first: a request does not say which
-   * key it was made for.
-   * @param owner whose request it is; its encapsulated key is then never accepted again. Null where only an error is to
-   *   be encrypted, so that a refused request can neither be replayed nor use up the memory
-   * @throws LinkError `replayed`; `invalid_request` for a point of low order; `rate_limited` while the owner has its
-   *   share; `used_up` while the memory is full
+   * The shared secret of an encapsulated key under each HPKE key in use, the newest first: a request does not say which
+   * HPKE key it was made for.
+   * @param owner the owner of the request; the encapsulated key is then never accepted again. Null where only an error
+   *   is to be encrypted, so that a refused request can neither be replayed nor use up the memory
+   * @throws LinkError `replayed`; `invalid_request` for a point of low order; `rate_limited` while the owner has used
+   *   its share; `used_up` while the memory is full
    */
   async decapsulate(enc: Bytes, owner: string | null): Promise<readonly Bytes[]> {
     const keys = this.#inUse()
-    // As one flat string: a string built by concatenation takes ten times the memory.
+    // A flat string: one built by concatenation takes ten times the memory.
     if (owner !== null) this.#remember(Buffer.from(enc).toString('latin1'), owner, keys)
     try {
       return await Promise.all(keys.map(({ key }) => key.decapsulate(enc)))
@@ -115,7 +115,7 @@ export class HpkeKeyring {
     return [this.#current, ...this.#former]
   }
 
-  /** The former keys whose grace has not ended. */
+  /** The former keys whose grace period has not ended. */
   #accepted(): readonly Former[] {
     const now = this.#now()
     return this.#former.filter(({ until }) => until > now)

@@ -4,14 +4,14 @@ import type { HpkeKeyring } from './hpke-keyring.ts'
 /** How long a key stays current unless it is used up earlier, ms. */
 const KEY_LIFE_MS = 12 * 3_600_000
 
-/** Pause before the next attempt when the platform gave no report for the next key. */
+/** Pause before the next attempt when the platform gave no report for the next key, ms. */
 const RETRY_MS = 30_000
 
 export interface RotationDeps {
   readonly keyring: HpkeKeyring
   readonly make: () => Promise<HpkeKey>
   /**
-   * Makes the evidence name the next key.
+   * Puts evidence that names the next key into service.
    * @throws Error when no report can be captured
    */
   readonly prove: (configSha256: string) => Promise<void>
@@ -19,8 +19,8 @@ export interface RotationDeps {
 }
 
 /**
- * Replaces the HPKE key twice a day, or sooner when its memory of uses, or one owner's share of it, fills up. The next key is used once a report
- * names it; until then the current one stays.
+ * Replaces the HPKE key twice a day, or sooner when its memory of uses, or one owner's share of it, fills up. The next
+ * key comes into use once a report names it; until then the current one stays.
  */
 export class KeyRotation {
   readonly #deps: RotationDeps
@@ -33,7 +33,7 @@ export class KeyRotation {
     this.#schedule(KEY_LIFE_MS)
   }
 
-  /** To be called after every use of the key. */
+  /** Must be called after every use of the key. */
   used(): void {
     if (this.#deps.keyring.worn && this.#running === undefined) void this.rotate()
   }

@@ -9,7 +9,7 @@ import { needsPublicCertificate, type OpenAdapter } from '../adapters/table.ts'
 import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
 import type { VerifyRequest, ThreadAnswer, ThreadData } from './messages.ts'
 
-/** Limits for verifying one provider's evidence. Genuine evidence needs a tenth of them. */
+/** Limits for verifying one provider's evidence. Genuine evidence needs a tenth of them. Times in ms. */
 export interface ThreadLimits {
   /** Maximum time between two messages of a running thread: a document that blocks it for longer is refused. */
   readonly silenceMs: number
@@ -21,7 +21,10 @@ export interface ThreadLimits {
   readonly idleMs: number
 }
 
-/** How long it is kept after a success: the next verification is minutes away, and a thread takes 36 MiB. */
+/**
+ * How long an idle thread is kept after a success, ms: the next verification is minutes away, and a thread takes 36
+ * MiB.
+ */
 const DONE_MS = 1_000
 
 export const THREAD_LIMITS: ThreadLimits = {
@@ -32,7 +35,7 @@ export const THREAD_LIMITS: ThreadLimits = {
   idleMs: 90_000,
 }
 
-/** Calls `run` once in so many milliseconds, unless what it returns is called before. */
+/** Calls `run` once after `ms` milliseconds, unless the returned function is called first. */
 export type After = (ms: number, run: () => void) => () => void
 
 export const afterReal: After = (ms, run) => {
@@ -51,10 +54,10 @@ export interface IsolationDeps {
 export const ADAPTER_THREAD = new URL('./adapter-thread.ts', import.meta.url)
 
 /**
- * Opens adapters in a thread for each provider, so that a hostile document costs that thread and nothing else: not the
- * daemon's signing, not its links, not another provider's proof. What must be remembered between two verifications
- * is stored here, because a provider can end its thread: the newest bundle of each release root, for all its providers, and through
- * all changes of the configuration.
+ * Opens each provider's adapter in a thread of its own, so that a hostile document harms only that thread: not the
+ * daemon's signing, its links, or another provider's proof. A provider can end its thread, so what must be remembered
+ * between two verifications is stored here: the newest trust bundle of each release root, shared by all providers with
+ * that root and kept when the configuration changes.
  */
 export function isolateAdapters(deps: IsolationDeps): OpenAdapter {
   const accepted = new Map<string, AcceptedBundle>()
@@ -76,14 +79,20 @@ export function isolateAdapters(deps: IsolationDeps): OpenAdapter {
   }
 }
 
-/** Names the release root of a policy that has one; with all others nothing is remembered. */
+/**
+ * The key under which the newest bundle of the policy's release root is stored; empty for policies without a root, for
+ * which nothing is stored.
+ */
 function rootOf(attestation: ProviderPolicy): string {
   const root = attestation.adapter === 'envelope' ? attestation.root_key : undefined
   const key = es256JwkSchema.safeParse(root).data
   return key === undefined ? '' : `${key.x}.${key.y}`
 }
 
-/** @throws EvidenceRefused where a newer bundle of the root was accepted since the verification began */
+/**
+ * Stores the bundle as the newest of its root.
+ * @throws EvidenceRefused where a newer bundle of the root was accepted since the verification began
+ */
 function keepNewest(all: Map<string, AcceptedBundle>, root: string, bundle: AcceptedBundle): void {
   const before = all.get(root)
   const isOlder = before !== undefined && before.version > bundle.version
@@ -96,11 +105,14 @@ interface Verified {
   readonly memory: AdapterMemory
 }
 
-/** One provider's thread: started for a verification, ended when idle or as soon as it exceeds a limit. */
+/** One provider's thread: started for a verification, terminated when idle or as soon as it exceeds a limit. */
 class ThreadHost {
   readonly #deps: IsolationDeps
   #thread: Worker | undefined
-  /** Whether this thread has sent a message: the time that a busy machine needs to start it does not count. */
+  /**
+   * Whether this thread has sent a message. The silence limit applies only from then on, because a busy machine may
+   * need long to start the thread.
+   */
   #begun = false
   #idle: NodeJS.Timeout | undefined
 
@@ -145,9 +157,9 @@ class ThreadHost {
     })
     thread.stdout.resume()
     thread.stderr.resume()
-    // An error between two verifications concerns no caller; the next one starts a new thread.
+    // An error between two verifications affects no caller; the next verification starts a new thread.
     thread.on('error', () => this.#forget(thread)).on('exit', () => this.#forget(thread))
-    // The daemon may end while a thread is idle.
+    // An idle thread must not keep the daemon from exiting.
     thread.unref()
     return thread
   }

@@ -4,8 +4,8 @@ import { jwkThumbprint } from '../../protocol/jwk.ts'
 import type { PublicJwk } from '../../protocol/link.ts'
 
 /**
- * A new key. Only threads of this process receive it, as the same object in memory: it is never written out, and ends with
- * the process.
+ * A receipt key. Only threads of this process receive it, as the same object in memory: it is never written out, and
+ * ends with the process.
  */
 export interface ReceiptKeyParts {
   readonly privateKey: KeyObject
@@ -15,7 +15,7 @@ export interface ReceiptKeyParts {
 
 /** The key that signs receipts. It cannot be exported: this object only signs bytes. */
 export interface ReceiptKey {
-  /** The ES256 signature of the bytes in the form of a JWS: 64 bytes, `r` and `s` (RFC 7518 section 3.4). */
+  /** The ES256 signature of the bytes in the format of JWS: 64 bytes, `r` and `s` (RFC 7518 section 3.4). */
   readonly sign: (data: Uint8Array) => Buffer
   /** RFC 7638 thumbprint of the public half. */
   readonly kid: string
@@ -39,8 +39,8 @@ export async function generateReceiptKey(): Promise<ReceiptKeyParts> {
 
 export function receiptKeyOf({ privateKey, kid, jwk }: ReceiptKeyParts): ReceiptKey {
   return {
-    // Synchronous and in DER: a signature takes less time than the transfer to another thread and back, and OpenSSL
-    // takes as long again to write `ieee-p1363`.
+    // Synchronous, because a signature takes less time than the transfer to another thread and back. In DER, because
+    // OpenSSL takes as long again to write `ieee-p1363`.
     sign: (data) => withoutDer(sign('sha256', data, privateKey)),
     kid,
     jwk,

@@ -2,12 +2,15 @@ import type { Socket } from 'node:net'
 import type { Server, TLSSocket } from 'node:tls'
 
 /**
- * Keeps at most `max` connections of a server whose handshake is not finished: a new one closes the oldest of them. Any
- * process of the host can open connections and send nothing; a worker has finished its handshake long before so many others
- * have come.
+ * Limits the connections of a server whose TLS handshake is unfinished to `max`: a new one closes the oldest of them.
+ * Any process on the host can open connections and send nothing; a worker finishes its handshake long before `max`
+ * others have connected.
  */
 export function capHandshakes(server: Server, max: number): void {
-  /** By the client's address, in order of arrival: the socket of the TLS connection is another than that of its bytes. */
+  /**
+   * By the client's address, in order of arrival. Not by socket, because the TLS socket is another object than the TCP
+   * socket below it.
+   */
   const unfinished = new Map<string, Socket>()
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket)

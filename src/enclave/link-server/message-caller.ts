@@ -1,13 +1,16 @@
 import type { AnswerHead } from '../../protocol/link-messages.ts'
 
-/** Who made a call as a message. Only the first answer is sent, and none once it has left. */
+/**
+ * The caller of a call that came as a message. Only the first answer is sent, and none once the caller has disconnected
+ * or cancelled the call.
+ */
 export interface MessageCaller {
   readonly hasLeft: boolean
-  /** Sets what is called when nobody awaits the answer any more. */
+  /** Sets the function that is called when nobody awaits the answer any more. */
   onceLeft(listener: () => void): void
   answer(head: AnswerHead, body: Uint8Array): void
-  /** The answer broke off after this part of its body. */
+  /** Reports that the answer broke off after this part of its body. */
   breakOff(head: AnswerHead, part: Uint8Array): void
-  /** The answer waits under this id. */
+  /** Reports that the answer waits under this id. */
   wait(id: string): void
 }

@@ -10,7 +10,7 @@ import {
 import { BriefMap } from '../../protocol/brief-map.ts'
 import type { MessageCaller } from './message-caller.ts'
 
-/** A call as a message; the head is not checked yet. */
+/** A call that came as a message; its head is not checked yet. */
 export interface MessageCall {
   readonly head: string
   readonly body: Uint8Array
@@ -18,13 +18,13 @@ export interface MessageCall {
 
 export type MessageListener = (call: MessageCall, caller: MessageCaller) => void
 
-/** A worker that reads no answers while it makes calls is cut off beyond this, bytes. */
+/** A worker that makes calls but reads no answers is disconnected once more than this is unsent, bytes. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 /** Serves a connection over which a worker makes calls as messages. */
 export function serveMessages(socket: WebSocket, listener: MessageListener): void {
   const peer = new Peer(socket)
-  // What it says is nothing that could be answered: it is closed after that.
+  // Errors need no handling here: `close` follows each of them.
   socket.on('error', () => {})
   socket.on('close', () => peer.end())
   socket.on('message', (data: RawData, isBinary) => {
@@ -37,7 +37,7 @@ export function serveMessages(socket: WebSocket, listener: MessageListener): voi
   })
 }
 
-/** One worker's connection, and its calls that are not answered. */
+/** One worker's connection, and its unanswered calls. */
 class Peer {
   readonly #socket: WebSocket
   readonly #calls = new BriefMap<number, Caller>()
@@ -47,7 +47,7 @@ class Peer {
     this.#socket = socket
   }
 
-  /** @throws Error for what a worker never does */
+  /** @throws Error for a violation of the protocol */
   take(messages: readonly LinkMessage[], listener: MessageListener): void {
     for (const { kind, id, head, body } of messages) {
       if (kind === MESSAGE_KINDS.leave) this.#leave(id)
@@ -56,7 +56,7 @@ class Peer {
     }
   }
 
-  /** The connection is closed: all have left. */
+  /** The connection is closed, so nobody awaits any of its answers. */
   end(): void {
     for (const [id] of this.#calls) this.#leave(id)
   }
@@ -73,7 +73,7 @@ class Peer {
     this.#calls.take(id)?.leave()
   }
 
-  /** Sends together what is answered in one turn of the event loop. */
+  /** Collects the answers of one turn of the event loop and sends them together. */
   #reply(message: LinkMessage): void {
     if (this.#calls.take(message.id) === undefined) return
     if (this.#replies.push(message) === 1) setImmediate(() => this.#send())
@@ -125,7 +125,7 @@ class Caller implements MessageCaller {
     this.#tell({ kind: MESSAGE_KINDS.waiting, head, body: new Uint8Array(0) })
   }
 
-  /** Its id may be another call's once it has left. */
+  /** Once the caller has left, another call may use its id. */
   #tell(reply: Reply): void {
     if (!this.#hasLeft) this.#reply(reply)
   }

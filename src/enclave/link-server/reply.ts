@@ -6,12 +6,12 @@ export interface LinkAnswer {
   readonly body: string | Uint8Array
 }
 
-/** A whole answer of the link. */
+/** A complete answer of the link. */
 export interface LinkReply extends LinkAnswer {
   readonly status: number
 }
 
-/** Sends the reply, or breaks off where another answer has begun. */
+/** Sends the reply; if another answer has begun, breaks that off instead. */
 export function sendReply(
   response: ServerResponse,
   { status, contentType, body }: LinkReply,

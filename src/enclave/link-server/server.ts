@@ -8,8 +8,8 @@ import { capHandshakes } from './handshake-cap.ts'
 import { acceptUpgrades, type UpgradeListeners } from './upgrades.ts'
 
 /**
- * A worker opens a connection for each call that is no message. Where it does so hundreds of times in one moment, the kernel would drop some, and
- * try them again only after a second or more.
+ * Length of the listen queue. A worker opens a connection for each call that is not a message. If it opens hundreds at
+ * once, the kernel would drop those that do not fit, and retry them only after a second or more.
  */
 const BACKLOG = 4_096
 
@@ -21,11 +21,11 @@ export interface LinkServer {
 
 export type LinkListener = (request: IncomingMessage, response: ServerResponse) => void
 
-/** What strangers on this machine may take of a link. */
+/** Limits for connections that have not proven who they are: any process on this machine can open them. */
 export interface StrangerLimits {
   /** Connections whose handshake is not finished. */
   readonly handshakes: number
-  /** The time of a handshake, ms. */
+  /** Time limit of a handshake, ms. */
   readonly handshakeMs: number
 }
 
@@ -33,14 +33,16 @@ export interface ServerOptions extends UpgradeListeners {
   readonly limits?: Partial<StrangerLimits> | undefined
 }
 
-/** As many as the kernel lets wait for this program: workers that begin all at once lose none. */
+/** As many handshakes as the listen queue holds: workers that all connect at once lose none. */
 const STRANGER_LIMITS: StrangerLimits = { handshakes: BACKLOG, handshakeMs: 30_000 }
 
-/** Longer than a worker keeps an idle connection, so that none is closed while a request is on its way. */
+/**
+ * Longer than a worker keeps an idle connection, so that the daemon does not close one while a request is on its way.
+ */
 const KEEP_ALIVE_MS = 60_000
 
 /**
- * Listens for the one peer of the link. The handshake trusts only the worker's certificate, and the presented
+ * Listens for the link's only peer, the worker. The handshake trusts only the worker's certificate, and the presented
  * certificate is then compared byte for byte: a peer without exactly that certificate gets no HTTP. TLS 1.3 only.
  */
 export async function startLinkServer(
@@ -62,7 +64,7 @@ export async function startLinkServer(
   }
 }
 
-/** The TLS of a server of the link. */
+/** The TLS options of a link server. */
 export function linkTls(link: LinkServerPlan): TlsOptions & { readonly noDelay: boolean } {
   return {
     cert: link.serverCertPem,
@@ -77,8 +79,9 @@ export function linkTls(link: LinkServerPlan): TlsOptions & { readonly noDelay: 
 }
 
 /**
- * Lets a server listen, and destroys connections of any other peer before its own listeners see them, and the oldest of too
- * many that have not said who they are.
+ * Lets a server listen. Destroys connections of any other peer before the server's own listeners see them, and the
+ * oldest of too many connections whose handshake is unfinished.
+ * @returns the port
  */
 export async function listenForPeer(
   server: Server,

@@ -5,17 +5,17 @@ import { WebSocketServer, type WebSocket } from 'ws'
 import { CHUNKS_PATH, MAX_MESSAGE_BYTES, MESSAGES_PATH } from '../../protocol/link-messages.ts'
 import { serveMessages, type MessageListener } from './message-server.ts'
 
-/** What becomes of connections that are upgraded to a WebSocket; those for which there is nothing are closed. */
+/** Handlers for connections that are upgraded to a WebSocket. A connection without a handler is closed. */
 export interface UpgradeListeners {
   /** Answers calls that come as messages. */
   readonly messages?: MessageListener | undefined
-  /** Sends chunks of streams over the connection, which has that id. */
+  /** Sends chunks of streams over the connection with that id. */
   readonly chunks?: ((id: string, socket: WebSocket) => void) | undefined
 }
 
 const CHUNKS = new RegExp(`^${CHUNKS_PATH}/(?<id>[0-9a-f-]{36})$`)
 
-/** Upgrades connections of a link server that ask for it. The server lets only its peer in. */
+/** Upgrades connections of a link server to WebSockets on request. The server admits only its peer. */
 export function acceptUpgrades(server: Server, listeners: UpgradeListeners): { close(): void } {
   const sockets = new WebSocketServer({
     noServer: true,

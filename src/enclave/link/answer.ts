@@ -11,7 +11,7 @@ export function jsonTextAnswer(text: string): LinkAnswer {
   return { contentType: 'application/json', body: text }
 }
 
-/** The refusal; of an unexpected error the worker only learns that there was one. */
+/** The refusal for an error; of an unexpected one the worker learns only that it happened. */
 export function refusal(thrown: unknown): LinkReply {
   const { status, code, message } =
     thrown instanceof LinkError ? thrown : new LinkError('internal', 'internal error')
@@ -19,8 +19,8 @@ export function refusal(thrown: unknown): LinkReply {
 }
 
 /**
- * Reads a body of at most `maxBytes` as text.
- * @throws LinkError `too_large` or `invalid_request` when the body is too large or not UTF-8
+ * Reads a body of at most `maxBytes` as text. Bytes that are not UTF-8 become U+FFFD.
+ * @throws LinkError `request_too_large`, or `invalid_request` when the request breaks off
  */
 export async function readText(body: BodyReader, maxBytes: number): Promise<string> {
   return (await body(maxBytes)).toString('utf8')
@@ -28,7 +28,7 @@ export async function readText(body: BodyReader, maxBytes: number): Promise<stri
 
 /**
  * Reads a JSON body of at most `maxBytes`.
- * @throws LinkError `too_large` or `invalid_request` when the body is too large or not JSON
+ * @throws LinkError `request_too_large`, or `invalid_request` when the request breaks off or is not JSON
  */
 export async function readJson(body: BodyReader, maxBytes: number): Promise<unknown> {
   const text = await readText(body, maxBytes)

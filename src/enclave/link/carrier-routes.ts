@@ -7,16 +7,16 @@ import type { LinkRoute } from './dispatch.ts'
 
 const MAX_SIGN_BYTES = 1_048_576
 
-/** The dependencies of the routes on which each request of a client depends. */
+/** The dependencies of the routes that serve client requests. */
 export interface CarrierSubject {
   readonly state: () => Omit<LinkState, 'thread'>
-  /** The id of this thread: another one after each start. */
+  /** The id of this thread; a new one after each start. */
   readonly thread: string
   readonly signer: SignerDeps
   readonly egress: Egress
 }
 
-/** The routes that carry requests and sign for them: in each thread that does so, for its own workers. */
+/** The routes that carry requests and sign their receipts. Each thread that does so serves them to its own workers. */
 export function createCarrierRoutes({
   state,
   thread,

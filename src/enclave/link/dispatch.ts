@@ -21,13 +21,13 @@ interface Place {
   readonly below?: boolean
 }
 
-/** A route with one method and a whole answer. */
+/** A route with one method and a complete answer. */
 export interface AnswerRoute extends Place {
   readonly method: 'GET' | 'POST' | 'DELETE'
   handle(call: LinkCall): Promise<LinkAnswer>
 }
 
-/** A route with every method, which answers by itself. */
+/** A route for every method, which writes its response itself. */
 export interface RelayRoute extends Place {
   readonly method: 'any'
   relay(call: LinkCall, request: IncomingMessage, response: ServerResponse): Promise<void>
@@ -35,7 +35,7 @@ export interface RelayRoute extends Place {
 
 export type LinkRoute = AnswerRoute | RelayRoute
 
-/** The routes with whole answers. */
+/** The routes with complete answers. */
 export function answered(routes: readonly LinkRoute[]): readonly AnswerRoute[] {
   return routes.filter((route) => route.method !== 'any')
 }
@@ -49,8 +49,8 @@ export interface ForwardedCall {
 }
 
 /**
- * A listener that finds the route of a request and answers it; unexpected errors are logged by their position in the
- * code.
+ * A listener that finds the route of a request and answers it. Unexpected errors are logged with their position in the
+ * code only.
  */
 export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkListener {
   return (request, response) => {
@@ -81,7 +81,10 @@ export async function answerForwarded(
   }
 }
 
-/** Finds the route of a call, and runs it. */
+/**
+ * Finds the route of a call and runs it.
+ * @throws LinkError `not_found` or `method_not_allowed`
+ */
 async function answer<Route extends LinkRoute, Result>(
   routes: readonly Route[],
   { method, target, body }: ForwardedCall,
@@ -111,7 +114,10 @@ function noteUnexpected(error: unknown, { routes, method, target, log }: Failed)
 
 const urlOf = (target: string) => new URL(`https://link${target}`)
 
-/** The route of a path that accepts the method, else the first of that path, which names the allowed method. */
+/**
+ * The route for a path and a method; else the first route for the path, from which the caller learns the allowed
+ * method.
+ */
 function routeOf<Route extends LinkRoute>(
   routes: readonly Route[],
   pathname: string,

@@ -16,13 +16,16 @@ import { refusal } from './answer.ts'
 import { answerForwarded, type AnswerRoute } from './dispatch.ts'
 
 interface MessageSubject {
-  /** What is answered whole; a call as a message is a POST. */
+  /** The routes with complete answers; a call that came as a message counts as a POST. */
   readonly routes: readonly AnswerRoute[]
   readonly egress: Pick<Egress, 'carryMessage'>
   readonly log: Log
 }
 
-/** Answers calls that come as messages, as the same calls over HTTP are answered, but for whole answers that are ordered with them. */
+/**
+ * Answers calls that come as messages like the same calls over HTTP; in addition, a message can order the client's
+ * complete answer.
+ */
 export function createMessageDispatcher(subject: MessageSubject): MessageListener {
   return (call, caller) => void answer(call, caller, subject)
 }

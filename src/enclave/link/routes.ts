@@ -41,7 +41,7 @@ export interface LinkSubject {
 export const MAX_TELEMETRY_BYTES = 8 * 1_048_576
 const MAX_DECAPSULATE_BYTES = 1_024
 
-/** The routes (src/protocol/link.ts) whose state is in one thread, however many carry requests. */
+/** The routes (src/protocol/link.ts) whose state is in the main thread only, however many threads carry requests. */
 export function createLinkRoutes(subject: LinkSubject): readonly AnswerRoute[] {
   const { proofs } = subject
   return [
@@ -101,7 +101,7 @@ async function decapsulate(
     const secrets = await keyring.decapsulate(fromHex(enc), owner)
     return { shared_secrets: secrets.map(toHex) }
   } finally {
-    // After a refusal too: the key of an owner that has used its share may be replaced only later.
+    // After a refusal, too: the key of an owner that has used its share may become replaceable only later.
     rotation.used()
   }
 }

@@ -4,8 +4,8 @@ import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 
 /**
- * `exhausted`: this process, or its machine, has no file descriptors, memory or ports of its own left for a connection to
- * any peer.
+ * Why no connection was established. `exhausted`: this process or its machine has no file descriptors, memory or local
+ * ports left for a connection to any peer.
  */
 export type ConnectFailureKind = 'unreachable' | 'timeout' | 'exhausted'
 
@@ -20,10 +20,13 @@ export class ConnectFailure extends Error {
   }
 }
 
-/** All ports of this machine are in use towards that address, or it has no address of that family to connect from. */
+/**
+ * Either all local ports are in use towards that address, or this machine has no address of that family to connect
+ * from.
+ */
 const NO_ADDRESS = 'EADDRNOTAVAIL'
 
-/** What the system says where nothing is left. */
+/** System error codes for exhausted resources. */
 const EXHAUSTED: ReadonlySet<unknown> = new Set([
   NO_ADDRESS,
   'EMFILE',
@@ -32,24 +35,26 @@ const EXHAUSTED: ReadonlySet<unknown> = new Set([
   'ENOMEM',
 ])
 
-/** What it says of an address that this machine has no way to, such as one of IPv6 where there is none. */
+/**
+ * System error codes for an address that this machine cannot reach, such as an IPv6 address without IPv6 connectivity.
+ */
 const NO_WAY: ReadonlySet<unknown> = new Set(['ENETUNREACH', 'EAFNOSUPPORT'])
 
-/** An error of the system as it says why a connection to one address was not established. */
+/** A system error of a connection attempt to one address. */
 type ConnectError = NodeJS.ErrnoException & { readonly address?: unknown }
 
 /** The addresses of this machine, by interface. */
 type OwnAddresses = typeof networkInterfaces
 
 /**
- * What an error of a connection that was not established means.
- * @param ownAddresses asked only where the error may mean that there is no address to connect from
+ * Classifies the error of a failed connection attempt.
+ * @param ownAddresses called only where the error may mean that there is no address to connect from
  */
 export function connectFailureKind(
   error: ConnectError,
   ownAddresses: OwnAddresses = networkInterfaces,
 ): ConnectFailureKind {
-  // One for each address of a name, where there are several.
+  // Where a name has several addresses, there is one error for each of them.
   const each: readonly ConnectError[] = error instanceof AggregateError ? error.errors : [error]
   const tried = each.filter((one) => !hasNoWay(one, ownAddresses))
   return tried.length > 0 && tried.every(isExhausted) ? 'exhausted' : 'unreachable'
@@ -60,28 +65,30 @@ function hasNoWay({ code, address }: ConnectError, ownAddresses: OwnAddresses): 
   return typeof address === 'string' && !canReachFromHere(address, ownAddresses)
 }
 
-/** Whether this machine has an address to connect from: of the same family, and one that leads there. */
+/**
+ * Whether this machine has an address to connect from: of the same family, and from which the target can be reached.
+ */
 function canReachFromHere(address: string, ownAddresses: OwnAddresses): boolean {
   const family = `IPv${isIP(address)}`
   try {
     const own = Object.values(ownAddresses()).flatMap((addresses = []) => addresses)
     return own.some((one) => one.family === family && leadsTo(one, address))
   } catch {
-    // Its addresses cannot be read without a descriptor.
+    // Reading the addresses needs a file descriptor, too.
     return true
   }
 }
 
-/** From the loopback there is no way to another machine, and from a link-local address of IPv6 none but to those of the same link. */
+/** A loopback address reaches no other machine, and an IPv6 link-local address reaches only link-local ones. */
 function leadsTo({ internal, address: from }: NetworkInterfaceInfo, address: string): boolean {
   if (internal) return isLoopbackHost(address)
   return !LINK_LOCAL.test(from) || LINK_LOCAL.test(address)
 }
 
-/** `fe80::/10`; every interface has such an address where IPv6 is not turned off. */
+/** `fe80::/10`. Every interface has such an address unless IPv6 is turned off. */
 const LINK_LOCAL = /^fe[89ab][\da-f]:/i
 
-/** A name that could not be looked up for want of a descriptor fails with other codes, so one is opened to see. */
+/** A name lookup that failed for lack of a file descriptor reports another code, so this tries to open a file. */
 function isExhausted({ code, syscall }: ConnectError): boolean {
   return EXHAUSTED.has(code) || (syscall === 'getaddrinfo' && !canOpenFile())
 }

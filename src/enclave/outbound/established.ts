@@ -2,17 +2,17 @@ import type { Socket } from 'node:net'
 import { StageClock } from '../../worker/stream/stage-clock.ts'
 import { ConnectFailure, connectFailureKind, type ConnectFailureKind } from './connect-failure.ts'
 
-/** How long a connection may take. */
+/** The time limit for opening a connection. */
 export interface ConnectTime {
-  /** Ms, in time in which this process ran. */
+  /** Ms; only time in which this process ran counts. */
   readonly connectMs: number
   /** Ms. */
   readonly now: () => number
 }
 
 /**
- * Waits until a socket that is being opened can be used; nothing is sent.
- * @param event tells that it can
+ * Waits until a socket that is being opened is usable; nothing is sent.
+ * @param event the event that says so
  * @throws ConnectFailure when that does not happen in time; the socket is destroyed
  */
 export function established<Opened extends Socket>(
@@ -35,7 +35,7 @@ export function established<Opened extends Socket>(
     socket.once(event, () => {
       clock.stop()
       socket.off('error', onError)
-      // While a request uses the socket it handles errors itself; between requests the socket's end is sufficient.
+      // While a request uses the socket, the request handles errors; between requests, `close` is enough.
       socket.on('error', () => {})
       socket.setNoDelay(true)
       resolve(socket)

@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { isFinalStatus, MalformedAnswer, MAX_INTERIM } from './final-status.ts'
 
 /**
- * The head of the final response to a request: interim responses are skipped, and an invalid one ends the connection.
+ * Waits for the final response to a request: interim responses are skipped, and an invalid one ends the connection.
  * From here on every event of the request is handled.
  * @throws MalformedAnswer when the status is not final, or there are too many interim responses or an upgrade
  * @throws Error when the connection fails; it is the error that ended the connection
@@ -17,7 +17,8 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
     sent.on('error', reject)
     let answered = false
     sent.once('close', () => {
-      // An error costs as much as the rest of this function, and nearly every request has an answer.
+      // Created only if needed: an error object costs as much as the rest of this function, and nearly every request
+      // has an answer.
       if (!answered) reject(new Error('the connection ended without an answer'))
     })
     sent.on('information', () => {
@@ -30,7 +31,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
     })
     sent.once('response', (answer) => {
       answered = true
-      // The reader handles errors itself; before and after it, the end of the stream is sufficient.
+      // While the body is read, the reader handles errors; before and after that, `close` is enough.
       answer.on('error', ignoreBroken)
       if (isFinalStatus(answer.statusCode ?? 0)) resolve(answer)
       else refuse('a status that is none')
@@ -39,5 +40,5 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
 }
 
 function ignoreBroken(): void {
-  // The end of the stream already reports the failure.
+  // `close` reports the failure.
 }

@@ -5,7 +5,7 @@ import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readChildren } from '../../verify/x509/der.ts'
 import { readSignedStructure } from '../../verify/x509/certificate.ts'
 
-/** Index of the key in TBSCertificate, version 3: version, serial, algorithm, issuer, validity, subject, key. */
+/** Index of the key in a version 3 TBSCertificate: version, serial, algorithm, issuer, validity, subject, key. */
 const SPKI_INDEX = 6
 
 /**

@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns'
 import { BlockList, type LookupFunction } from 'node:net'
 import { lookupBy, lookUpShared, type LookUpAll } from './shared-lookup.ts'
 
-/** Networks that are no part of the public Internet (IANA's registries of special-purpose addresses, RFC 6890). */
+/** Networks that are not part of the public Internet (IANA's registries of special-purpose addresses, RFC 6890). */
 const NOT_PUBLIC = {
   ipv4: [
     ['0.0.0.0', 8],
@@ -18,7 +18,7 @@ const NOT_PUBLIC = {
   ],
   ipv6: [
     ['::', 127],
-    // To addresses of IPv4, which the operator's own network translates.
+    // Local-use translation to IPv4 addresses by the operator's own network (RFC 8215).
     ['64:ff9b:1::', 48],
     ['fc00::', 7],
     ['fe80::', 10],
@@ -27,7 +27,10 @@ const NOT_PUBLIC = {
   ],
 } as const
 
-/** To addresses of IPv4 (RFC 6052): in a network of IPv6 alone, the name server gives those of such hosts below it. */
+/**
+ * Translation to IPv4 addresses (RFC 6052): in an IPv6-only network, the name server returns addresses with this prefix
+ * for hosts that have only IPv4.
+ */
 const TRANSLATED = { prefix: '64:ff9b::', bits: 96 }
 
 const notPublic = new BlockList()
@@ -42,8 +45,8 @@ export function isPublicAddress({ address, family }: LookupAddress): boolean {
 }
 
 /**
- * Leaves out addresses that are not public: whoever answers for the name cannot lead a connection into the operator's own
- * network.
+ * A lookup that drops addresses that are not public, so that whoever controls the name cannot direct a connection into
+ * the operator's own network.
  * @param lookUp finds all addresses of a name
  */
 export function createPublicLookup(lookUp: LookUpAll = lookUpShared): LookupFunction {

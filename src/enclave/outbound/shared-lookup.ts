@@ -8,8 +8,9 @@ export type LookUpAll = (
 ) => void
 
 /**
- * Has all that wait for the addresses of one name share one look-up. A process makes two at a time, and none ends before the
- * system gives it up: the calls of a provider whose name servers are silent would hold up those of all other providers.
+ * Lets concurrent callers share one lookup per name. Node runs few lookups at a time, and one does not end before the
+ * system's resolver gives up: without sharing, calls to a provider whose name servers do not answer would delay the
+ * calls to all others.
  */
 export function shareLookups(lookUp: LookUpAll): LookUpAll {
   const waiting = new Map<string, Parameters<LookUpAll>[1][]>()
@@ -26,7 +27,7 @@ export function shareLookups(lookUp: LookUpAll): LookUpAll {
   }
 }
 
-/** A look-up in the form that connections take. */
+/** Converts a lookup to the form that `net.connect` takes. */
 export function lookupBy(lookUp: LookUpAll): LookupFunction {
   return (hostname, { all }, callback) => {
     lookUp(hostname, (error, addresses) => {
@@ -38,7 +39,7 @@ export function lookupBy(lookUp: LookUpAll): LookupFunction {
   }
 }
 
-/** As connections of Node do it by themselves, but shared. */
+/** Looks up names as Node's connections do by default, but shared. */
 export const lookUpShared = shareLookups((hostname, done) => {
   lookup(hostname, { all: true, hints: ADDRCONFIG }, (error, addresses) =>
     done(error, error === null ? addresses : []),

@@ -1,14 +1,14 @@
 import type { OnReadOpts, Socket } from 'node:net'
 
-/** Takes what was read, which is overwritten by the next read; false: no more for now. */
+/** Receives bytes that were read; the buffer is overwritten by the next read. Returns false to pause reading. */
 export type TakeBytes = (socket: Socket, bytes: Uint8Array) => boolean
 
-/** What was last read from a connection whose reads are not put into its stream: a buffer for each read would cost more. */
+/** One read buffer for all connections whose reads bypass their stream: a new buffer for each read would cost more. */
 const READ_BUFFER = new Uint8Array(64 * 1024)
 
 /**
- * The option of a socket whose reads go to `take` in place of its own stream; none without it.
- * @param socket the one that is being opened
+ * The socket option that passes reads to `take` instead of the socket's own stream; empty without `take`.
+ * @param socket returns the socket that is being opened
  */
 export function takenBy(
   take: TakeBytes | undefined,

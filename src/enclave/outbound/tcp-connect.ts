@@ -6,13 +6,13 @@ import { takenBy, type TakeBytes } from './taken-reads.ts'
 export interface TcpTarget extends ConnectTime {
   readonly host: string
   readonly port: number
-  /** Absent: leads to any address. */
+  /** Absent: any address is allowed. */
   readonly lookup?: LookupFunction
 }
 
 /**
  * Opens a connection without TLS; nothing is sent.
- * @param take is given what is read, in place of the socket's own stream
+ * @param take receives what is read, instead of the socket's own stream
  * @throws ConnectFailure when no connection is established in time
  */
 export function connectTcp(target: TcpTarget, take?: TakeBytes): Promise<Socket> {

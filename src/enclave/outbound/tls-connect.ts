@@ -10,16 +10,16 @@ export interface TlsTarget extends ConnectTime {
   readonly port: number
   /** Whether to require a certificate that browsers accept, in addition to the key that the caller may compare. */
   readonly webPki: boolean
-  /** Takes TLS 1.2, too. */
+  /** Whether to accept TLS 1.2, too. */
   readonly oldTls?: boolean
-  /** Absent: leads to any address. */
+  /** Absent: any address is allowed. */
   readonly lookup?: LookupFunction
 }
 
 /**
- * Opens a TLS connection and completes its handshake; nothing is sent. Without session resumption: the
- * peer shows its certificate on every connection, and in TLS 1.3 cannot change it later.
- * @param take is given what is read, in place of the socket's own stream
+ * Opens a TLS connection and completes its handshake; nothing is sent. There is no session resumption: the peer shows
+ * its certificate on every connection, and in TLS 1.3 cannot change it later.
+ * @param take receives what is read, instead of the socket's own stream
  * @throws ConnectFailure when no connection is established in time
  */
 export function connectTls(target: TlsTarget, take?: TakeBytes): Promise<TLSSocket> {
@@ -44,7 +44,7 @@ export function hasPublicName(host: string): boolean {
   return isIP(host) === 0 && !PRIVATE_HOST.test(host)
 }
 
-/** Host and port of an https address, as `connect` takes them. Undefined for any other address. */
+/** Host and port of an https address, in the form that `connect` takes. Undefined for any other address. */
 export function tlsAddress(url: string): Omit<PeerAddress, 'isTls'> | undefined {
   const { isTls, ...address } = peerAddress(url)
   return isTls ? address : undefined

@@ -16,14 +16,14 @@ export interface RefresherDeps {
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
   readonly onVerified: (evidence: VerifiedEvidence) => void
-  /** Called when other evidence counts from now on, or none. */
+  /** Called when the evidence in force has changed or is no longer valid. */
   readonly changed: () => void
   readonly log: (event: 'attestation_failed', fields: LogFields) => void
 }
 
 /**
- * The part of a proof's lifetime after which it is renewed, minus up to a tenth, so that providers are not all
- * renewed at once.
+ * The fraction of a proof's lifetime after which it is renewed. Up to a tenth is subtracted, so that providers are not
+ * all renewed at once.
  */
 const RENEW_AFTER = 0.8
 const JITTER = 0.1
@@ -56,7 +56,7 @@ export class EvidenceRefresher {
   readonly #deps: RefresherDeps
   #evidence: VerifiedEvidence | undefined
   #reason: string | undefined
-  /** The names of those that refused the newest evidence. */
+  /** The names of the checks that the newest evidence failed. */
   #failedChecks: readonly string[] = []
   #failures = 0
   #pending: Promise<void> | undefined
@@ -102,7 +102,10 @@ export class EvidenceRefresher {
     return this.#pending
   }
 
-  /** Verifies again because the peer holds another key, unless this evidence has been replaced already. */
+  /**
+   * Verifies again because the peer holds another key, unless this evidence was already replaced.
+   * @returns evidence in force afterwards
+   */
   async reverify(stale: ChannelEvidence): Promise<VerifiedEvidence | undefined> {
     if (this.#isCurrent(stale)) {
       this.#giveUp('the peer holds another key than its evidence vouches for')
@@ -111,7 +114,7 @@ export class EvidenceRefresher {
     return this.current
   }
 
-  /** Stops using this evidence; the next verification comes after a pause. */
+  /** Stops using this evidence; the next verification follows after a pause. */
   distrust(evidence: ChannelEvidence): void {
     if (!this.#isCurrent(evidence)) return
     this.#giveUp('the peer changes its key faster than it proves it')
@@ -188,7 +191,7 @@ export class EvidenceRefresher {
   }
 }
 
-/** Where no single check is named, the code of the refusal is the check that failed. */
+/** The failed checks to report; where the refusal names none, its code stands for the check. */
 function failedChecks({ code, checks, isOutage }: EvidenceRefused): readonly string[] {
   if (isOutage) return []
   return checks.length > 0 ? checks : [code]

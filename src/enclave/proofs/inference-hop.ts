@@ -15,7 +15,7 @@ export const UNATTESTED: ProvenHop = {
   evidenceRefs: [],
 }
 
-/** Describes in the format of receipts what the evidence proves about the provider. */
+/** Describes, in the format of receipts, what the evidence proves about the provider. */
 export function describeInferenceHop(evidence: VerifiedEvidence): ProvenHop {
   const { evidence_raw: raw, evidence_digest: sha256 } = evidence
   const inline = raw.length <= INLINE_EVIDENCE_BYTES

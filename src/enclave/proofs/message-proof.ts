@@ -24,16 +24,16 @@ export interface FinishedMessage {
 
 export interface MessageProofDeps {
   readonly egress: Pick<Egress, 'get'>
-  /** After this time the receipt is signed without a proof. */
+  /** After this time the receipt is signed without a proof, ms. */
   readonly waitMs: number
   readonly pauseMs: number
 }
 
-/** How long a receipt waits for the provider's signature, and the pause between two requests for it, ms. */
+/** How long a receipt waits for the provider's signature, and the pause between two requests for the signature, ms. */
 export const MESSAGE_PROOF_TIMES = { waitMs: 2_000, pauseMs: 150 } as const
 
 const MAX_ANSWER_BYTES = 65_536
-/** Maximum length of the provider's receipt, which ours includes. */
+/** Maximum length of the provider's receipt, which our receipt includes. */
 const MAX_RECEIPT_CHARS = 8_192
 
 const answerSchema = z.looseObject({
@@ -47,7 +47,7 @@ type Answer = z.output<typeof answerSchema>
 
 /**
  * Fetches the provider's signature of a finished completion and checks it against our own digests and the attested key.
- * Never rejects and never takes longer than the time limit: `status` tells the result (docs/egress.md).
+ * Never rejects and never takes longer than the time limit: `status` says what came of it (docs/egress.md).
  */
 export async function proveMessage(
   message: FinishedMessage,
@@ -65,7 +65,10 @@ export async function proveMessage(
 
 type Absence = 'timeout' | 'unsupported' | 'malformed'
 
-/** 404 means that the provider has not stored it yet, or never will. */
+/**
+ * Requests the signature until it arrives or time runs out. A 404 can mean that the provider has not stored it yet, so
+ * it is retried like any other failure.
+ */
 async function fetchSignature(
   { provider, upstreamModel, key }: FinishedMessage,
   responseId: string,
@@ -74,10 +77,10 @@ async function fetchSignature(
   const path = pathOf(responseId, key, upstreamModel)
   const signal = AbortSignal.timeout(waitMs)
   while (!signal.aborted) {
-    // Each attempt follows the one before.
+    // Attempts are sequential.
     const reply = await Promise.race([
       egress.get(provider, { path, maxBytes: MAX_ANSWER_BYTES, signal }),
-      // If the peer changed its key, the new one is verified meanwhile, which may take longer.
+      // If the peer has changed its key, `get` verifies the new key first, which may take longer than the limit.
       pause(waitMs, signal),
     ])
     if (reply && reply.status === 200) return readAnswer(reply.body, key)
@@ -109,14 +112,17 @@ function readAnswer(body: Bytes, key: MessageKey): Answer | Absence {
     : 'malformed'
 }
 
-/** A receipt names its key by an id that means nothing here: the key of the evidence must have signed it. */
+/** An ACI receipt names its key by an id that we cannot resolve; the key of the evidence must have signed it. */
 function readReceipt(json: unknown, { algorithm, address }: MessageKey): Answer | Absence {
   const receipt = splitAciReceipt(json)
   if (receipt === undefined || receipt.text.length > MAX_RECEIPT_CHARS) return 'malformed'
   return { ...receipt, signing_address: address, signing_algo: algorithm }
 }
 
-/** The texts that bind this very exchange; a model's name may hold colons, so texts are built and never split. */
+/**
+ * The texts that bind exactly this exchange. They are built and compared, never split, because a model's name may
+ * contain colons.
+ */
 function expectedTexts(message: FinishedMessage): Readonly<Record<string, string>> {
   const { requestDigest, responseDigest, upstreamModel } = message
   const digests = `${requestDigest}:${responseDigest}`
@@ -140,12 +146,15 @@ async function judge(answer: Answer, message: FinishedMessage): Promise<MessageA
   return { status: 'verified', text, form: name, signature: signature.toLowerCase(), ...by }
 }
 
-/** The key of the peer itself, and those of the nodes that the same evidence shows behind it for this model. */
+/**
+ * The keys that may sign: that of the peer itself, and those of the nodes behind it that the same evidence shows for
+ * this model.
+ */
 function signersOf({ key, upstreamModel }: FinishedMessage) {
   return [key, ...(key.behind ?? []).filter(({ model }) => model === upstreamModel)]
 }
 
-/** The name of the form in which a text binds this very exchange; undefined where it does not. */
+/** The name of the form in which a text binds exactly this exchange; undefined where it does not. */
 function formOf(text: string, message: FinishedMessage): string | undefined {
   const { keyset } = message.key
   if (keyset !== undefined) {

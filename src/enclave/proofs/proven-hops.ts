@@ -3,12 +3,12 @@ import type { KnownHop, ProvenHop } from '../proofs.ts'
 import { describeInferenceHop } from './inference-hop.ts'
 
 /**
- * Maximum number of former proofs of a provider, so that a long exchange can be signed under the proof it began with.
- * A proof lives for minutes at least, an exchange for hours at most; evidence has up to some 300 KiB.
+ * Maximum number of proofs kept per provider, so that a long exchange can be signed under the proof that it began with.
+ * A proof lasts for minutes at least, an exchange for hours at most; evidence has up to about 300 KiB.
  */
 const MAX_PER_PROVIDER = 64
 
-/** Every verified proof that is recent enough to be named by an exchange that ends now. */
+/** Every verified proof that is recent enough for an exchange that ends now to refer to it. */
 export class ProvenHops {
   readonly #byProvider = new Map<string, Map<string, { hop: ProvenHop; raw: Uint8Array }>>()
 

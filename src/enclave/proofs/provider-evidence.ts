@@ -15,14 +15,14 @@ export interface ProofDeps {
   readonly now: () => number
   /** From 0 up to 1. */
   readonly random: () => number
-  /** Called whenever a proof begins or ceases to hold, before anything else is done. */
+  /** Called, synchronously, whenever a proof begins or ceases to hold. */
   readonly changed: () => void
   readonly log: Log
 }
 
 /** A provider of the current configuration. */
 interface Kept {
-  /** Everything its proof depends on; if it changes, the proof starts anew. */
+  /** Everything that the proof depends on; if it changes, verification starts again. */
   readonly key: string
   readonly adapter: ProviderConfig['attestation']['adapter']
   readonly reach: Omit<ProviderChannel, 'evidence'>

@@ -8,7 +8,10 @@ import { UNATTESTED } from './inference-hop.ts'
 
 /** The providers that are, or were under an earlier configuration of this process, called without attestation. */
 export class UnattestedProviders {
-  /** By name and address. Never shrinks: a call may begin, and end, after a reload that removed its provider. */
+  /**
+   * By name and address. Entries are never removed: a call may begin, and end, after a reload that removed its
+   * provider.
+   */
   readonly #byName = new Map<string, Map<string, UnattestedProvider>>()
 
   add(provider: string, config: Pick<ProviderConfig, 'base_url'>, mode: Mode): void {
@@ -40,7 +43,10 @@ export class UnattestedProviders {
   }
 }
 
-/** Whether others decide which addresses a host has: an address and `localhost` are what the operator wrote. */
+/**
+ * Whether a name server decides which addresses the host has. An IP address or `localhost` is exactly what the operator
+ * configured.
+ */
 function isOpenName(host: string): boolean {
   return isIP(host) === 0 && !isLoopbackHost(host)
 }

@@ -2,7 +2,7 @@ import type { Signer } from '@sigstore/verify'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { readDer, TAG } from '../../verify/x509/der.ts'
 
-/** What the certificate says about the signer (Fulcio, `docs/oid-info.md`); empty where it says nothing. */
+/** The certificate's claims about the signer (Fulcio, `docs/oid-info.md`); a missing claim is empty. */
 export interface SignerClaims {
   readonly subject: string
   readonly issuer: string

@@ -19,14 +19,14 @@ import type { BuildRecord, Release, VerifyProvenance } from '../../verify/provid
 import { readSignerClaims } from './signer-claims.ts'
 import { SIGSTORE_TRUSTED_ROOT } from './trusted-root.ts'
 
-/** Larger bundles are refused unread; real ones have some 20 KiB. */
+/** Larger bundles are refused unread; real ones have about 20 KiB. */
 const MAX_BUNDLE_CHARS = 1_048_576
 
 const IN_TOTO = 'application/vnd.in-toto+json'
 
 const statementSchema = z.looseObject({
   _type: z.literal('https://in-toto.io/Statement/v1'),
-  /** Exactly one: with several subjects it would be unclear which of them was built how. */
+  /** Exactly one: with several subjects it would be unclear which of them the statement describes. */
   subject: z.tuple([
     z.looseObject({
       digest: z.looseObject({ sha256: hex32 }),
@@ -36,7 +36,7 @@ const statementSchema = z.looseObject({
   predicate: z.unknown(),
 })
 
-/** A verifier with the pinned authorities and logs of the public Sigstore instance. */
+/** A verifier with the pinned certificate authorities and logs of the public Sigstore instance. */
 export const verifySigstoreBundle: VerifyProvenance =
   createProvenanceVerifier(SIGSTORE_TRUSTED_ROOT)
 
@@ -99,7 +99,10 @@ function verify(verifier: Verifier, bundle: Bundle): Logged {
   }
 }
 
-/** A signed time; the log's own time counts only with the promise that contains it. */
+/**
+ * The times that a timestamp proves; the log's own time counts only with the inclusion promise, whose signature covers
+ * it.
+ */
 function vouchedTime(stamp: SignedEntity['timestamps'][number]): number[] {
   if (stamp.$case === 'timestamp-authority') return [stamp.timestamp.signingTime.getTime()]
   const { inclusionPromise, integratedTime } = stamp.tlogEntry
@@ -122,7 +125,7 @@ const FINDINGS: readonly (readonly [code: string, check: string])[] = [
   ['SIGNATURE', 'record_signature'],
 ]
 
-/** Compares the whole identity of the workflow that signed; the tag is replaced by the release's name. */
+/** Compares the complete identity of the workflow that signed. The tag may be any; it becomes the release's name. */
 function requireIdentity(
   signer: Signer,
   { repository, workflow, issuer }: BuildIdentity,

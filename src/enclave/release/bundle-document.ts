@@ -15,7 +15,7 @@ export interface AllowedGuest {
 
 export interface BundleParts {
   readonly template: BundleTemplate
-  /** Greater than that of every earlier bundle of the same root. */
+  /** Must be greater than that of every earlier bundle of the same root. */
   readonly version: number
   /** Added to the combinations of the template. */
   readonly allowed: readonly AllowedGuest[]
@@ -27,7 +27,7 @@ export interface BundleParts {
 
 const DAY_MS = 86_400_000
 
-/** The key's validity starts a day earlier, because readers check it to the second and their clocks may be behind. */
+/** The key's validity starts one day earlier, because readers check it to the second and their clocks may be behind. */
 const KEY_BACKDATED_DAYS = 1
 
 /** Builds a bundle that is valid from now on. The signing step checks it against the schema. */

@@ -6,7 +6,10 @@ import type { Release } from './release.ts'
 
 const DOCUMENT = 'trust bundle'
 
-/** When the bundle of a release in force was issued, in milliseconds since 1970; it was verified before. */
+/**
+ * When the bundle of the release in force was issued, milliseconds since 1970. The bundle must have been verified
+ * before.
+ */
 export function bundleIssuedAt({ bundleJws }: Pick<Release, 'bundleJws'>): number {
   const { payload } = parseCompactJws(bundleJws, DOCUMENT)
   const bundle = readDocument(trustBundleSchema, parseStrictJson(payload, DOCUMENT), DOCUMENT)

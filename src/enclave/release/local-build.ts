@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { LocalBuild } from './local-release.ts'
 
 const PROJECT = fileURLToPath(new URL('../../../', import.meta.url))
-/** `src` of a checkout, or the directory it was compiled into. */
+/** `src` of a checkout, or the directory that it was compiled into. */
 const SOURCES = fileURLToPath(new URL('../../', import.meta.url))
 
 /**

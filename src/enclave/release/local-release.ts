@@ -13,7 +13,7 @@ const VALIDITY_DAYS = 397
 /** The build that the manifest of a local stack names. */
 export interface LocalBuild {
   readonly version: string
-  /** SHA-256 over the daemon's sources, in place of an image. */
+  /** SHA-256 over the daemon's sources, instead of an image. */
   readonly sourceSha256: string
   /** SHA-256 of the worker's bundle. */
   readonly bundleSha256: string
@@ -27,8 +27,8 @@ export interface LocalReleaseInputs {
 }
 
 /**
- * Generates a throw-away release root, and with it a manifest and a bundle in the same form as the release commands.
- * The private keys cannot be exported and are dropped here: nothing else is ever signed with this root.
+ * Generates a temporary release root, and signs a manifest and a bundle with it, in the same form as the release
+ * commands. The private keys cannot be exported and are dropped here: nothing else is ever signed with this root.
  */
 export async function makeLocalRelease({
   build,
@@ -53,7 +53,7 @@ export async function makeLocalRelease({
   return { rootPublicJwk: root.publicJwk, bundleJws, manifestJws, identityTag }
 }
 
-/** Restores the release that an earlier start made. */
+/** Restores the release that an earlier start of the same local stack made. */
 export async function adoptLocalRelease(kept: LocalRelease): Promise<Release> {
   return {
     rootPublicJwk: await describePublicKey(kept.rootPublicJwk),

@@ -6,18 +6,17 @@ import { describeLocalBuild } from './local-build.ts'
 import { adoptLocalRelease, makeLocalRelease } from './local-release.ts'
 import type { Release } from './release.ts'
 
-/** The source of the daemon's release: files that the configuration names, else a throw-away one. */
+/** The source of the daemon's release: the files that the configuration names, else a temporary release. */
 export interface Releases {
   /** @throws Error when a file cannot be used; the message names it */
   of(loaded: LoadedConfig): Promise<Release>
   /**
-   * The state with which a restarted daemon continues as the same local stack; null when no throw-away release was
-   * made.
+   * The state with which a restarted daemon continues as the same local stack; null when no temporary release was made.
    */
   exportForRestart(): Promise<LocalRelease | null>
 }
 
-/** `now` in milliseconds. */
+/** @param now milliseconds */
 export function createReleases(boot: DaemonBoot, machine: Machine, now: () => number): Releases {
   let local: Promise<Release> | undefined
   async function makeLocal(): Promise<Release> {

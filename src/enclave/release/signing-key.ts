@@ -42,7 +42,7 @@ export async function importSigningKey(jwk: unknown): Promise<SigningKey> {
 }
 
 /**
- * The public key in the form used by release documents and key files.
+ * Describes a public key in the form that release documents and key files use.
  * @throws Error when it is not a P-256 key
  */
 export async function describePublicKey(jwk: unknown): Promise<PublicSigningJwk> {
@@ -51,7 +51,7 @@ export async function describePublicKey(jwk: unknown): Promise<PublicSigningJwk>
   return { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }
 }
 
-/** A private JWK has these members too. */
+/** A private JWK has these members, too. */
 const pointSchema = es256JwkSchema.pick({ kty: true, crv: true, x: true, y: true })
 
 const privatePartSchema = z.object({ d: z.string() })

@@ -1,4 +1,4 @@
-/** How long after its attestation a document may answer a nonce, ms. */
+/** How long after its attestation a document may use a nonce, ms. */
 const NONCE_TTL_MS = 600_000
 
 /** Far more than the daemon attests in that time. */
@@ -10,7 +10,7 @@ export class NonceMemory {
   /** Nonce to the time of its attestation, oldest first. */
   readonly #attested = new Map<string, number>()
 
-  /** `now` in milliseconds. */
+  /** @param now milliseconds */
   constructor(now: () => number) {
     this.#now = now
   }
@@ -22,7 +22,7 @@ export class NonceMemory {
     if (this.#attested.size > MAX_NONCES && oldest !== undefined) this.#attested.delete(oldest)
   }
 
-  /** Whether it was attested recently and not used yet; marks it as used. */
+  /** Whether the nonce was attested recently and not used yet; marks it as used. */
   take(nonce: string): boolean {
     const at = this.#attested.get(nonce)
     this.#attested.delete(nonce)

@@ -11,7 +11,10 @@ export class Offers {
     this.#notify = notify
   }
 
-  /** Submits a document. @returns why its secrets did not take effect, or null */
+  /**
+   * Submits a document.
+   * @returns why its secrets did not take effect, or null
+   */
   offer(document: UnsealDocument): Promise<string | null> {
     const turn = this.#turn.then(() => {
       const { promise, resolve } = Promise.withResolvers<string | null>()

@@ -16,7 +16,7 @@ export interface GateInputs {
   readonly log: Log
 }
 
-/** The gate for the operator's documents, and the nonces they may answer. */
+/** The gate for the operator's documents, and the nonces that such a document may use. */
 export interface Unsealing {
   readonly gate: UnsealGate
   readonly nonces: NonceMemory

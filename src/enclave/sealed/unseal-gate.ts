@@ -39,9 +39,9 @@ export interface UnsealDeps {
 const DOCUMENT = 'unseal document'
 
 /**
- * Accepts the documents by which an operator passes secrets to this router: signed with the operator's key, within
+ * Accepts the documents with which an operator passes secrets to this router: signed with the operator's key, within
  * their validity, for the attested TLS key and configuration, and for a nonce that was attested here and not used
- * since. Everything else is refused by name and counted.
+ * since. Every other document is refused with a reason, and refusals are counted per reason.
  */
 export class UnsealGate {
   readonly #deps: UnsealDeps

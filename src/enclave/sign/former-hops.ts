@@ -1,11 +1,11 @@
 import type { RouterHop } from './router-block.ts'
 
-/** About as many as there are reloads while the longest stream runs; each has some 10 KiB. */
+/** About as many as there are reloads during the longest stream; each hop has about 10 KiB. */
 const MAX_HOPS = 256
 
 /**
- * The router's hops under former configurations: an exchange is signed under the configuration it began with, so that
- * its receipt names the one that served it.
+ * The router's hops under former configurations. An exchange is signed under the configuration that it began with, so
+ * that its receipt names the configuration that served it.
  */
 export class FormerHops {
   readonly #hops = new Map<string, RouterHop>()

@@ -7,24 +7,25 @@ import { ROUTER_VERIFICATION_MODE, type RouterHop } from './router-block.ts'
 /** `typ` of the JWS header; prevents a manifest or a bundle from being accepted as a receipt. */
 const RECEIPT_TYP = 'receipt+jwt'
 
-/** What concerns one exchange alone: its claims, and what its provider signed. */
+/** The parts of a receipt that belong to one exchange: its claims, and what its provider signed. */
 export interface OwnClaims {
   readonly claims: ExchangeClaims
-  /** Of a provider that signs its messages. */
+  /** Present for a provider that signs its messages. */
   readonly message?: AttestationBlock['message_attestation']
 }
 
 /**
  * The common beginning of all receipts with the same two hops and key. It is nine tenths of a receipt, so it is
- * serialised, encoded, sent and stored once. It comes before the claims, because the base64url encoding of what follows
- * depends on its position. Nothing in it concerns one exchange, so erasing what follows it erases a receipt.
+ * serialised, encoded, sent and stored once. It comes before the claims, because the base64url encoding of everything
+ * after it depends on its position. Nothing in it belongs to a single exchange, so erasing the part after it erases the
+ * receipt.
  */
 export interface ReceiptFrame {
-  /** JWS header, dot and the common members of the payload, as far as they fill whole groups of base64url. */
+  /** JWS header, dot and the common members of the payload, up to the last whole group of base64url (3 bytes). */
   readonly head: ReceiptHead
   /** The bytes of the head. */
   readonly bytes: Buffer
-  /** The state of SHA-256 after the head, to be copied. */
+  /** The state of SHA-256 after the head. Copy it before use. */
   readonly hashed: Hash
   /** The remaining characters of the common members: at most two. */
   readonly rest: string
@@ -32,7 +33,7 @@ export interface ReceiptFrame {
 
 /** Serialises the common part of receipts with these hops. */
 export function frameReceipts(kid: string, router: RouterHop, inference: ProvenHop): ReceiptFrame {
-  // The provider's hop comes last, because a message of one exchange is a member of it.
+  // The provider's hop comes last, because what the provider signed of an exchange becomes a member of it.
   const common: Pick<
     ReceiptClaims,
     'configuration_sha256' | 'router_attestation' | 'receipt_signature' | 'inference_attestation'
@@ -66,13 +67,13 @@ export function frameReceipts(kid: string, router: RouterHop, inference: ProvenH
   }
 }
 
-/** The rest of the JWS signing input, after the frame's head, of a receipt with these claims. */
+/** Encodes the rest of the JWS signing input, after the frame's head, of a receipt with these claims. */
 export function encodeClaims({ claims, message }: OwnClaims, { rest }: ReceiptFrame): string {
   const signed = message === undefined ? '' : `,"message_attestation":${JSON.stringify(message)}`
   return Buffer.from(`${rest}${signed}},${JSON.stringify(claims).slice(1)}`).toString('base64url')
 }
 
-/** Finds or creates the frame of two hops; it lives no longer than either of them. */
+/** Finds or creates the frame of two hops. A frame is kept no longer than either of its hops. */
 export function createFrames(
   kid: string,
 ): (router: RouterHop, inference: ProvenHop) => ReceiptFrame {

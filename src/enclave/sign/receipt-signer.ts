@@ -13,7 +13,7 @@ import { signBatch } from './sign-batch.ts'
 
 const MAX_BATCH = 256
 
-/** The link's schema without unknown members, because everything in a batch is signed. */
+/** The link's schema, but without unknown members, because everything in a batch is signed. */
 const batchSchema = z.strictObject({
   receipts: z
     .array(
@@ -46,7 +46,7 @@ export interface SignerDeps {
  */
 export type ReceiptSigner = (body: unknown) => Promise<SignResponse>
 
-/** A signer with the key, and with the proofs of router and providers at the time of a batch. */
+/** Creates a signer with the key. It uses the proofs of router and providers at the time of each batch. */
 export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
   const { key } = deps
   const frameOf = createFrames(key.kid)
@@ -69,21 +69,21 @@ export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
   }
 }
 
-/** What signing at once takes. */
+/** The dependencies for signing synchronously. */
 export type InstantSignerDeps = Omit<SignerDeps, 'proveMessage'>
 
 /**
- * Signs one receipt beside its answer.
+ * Signs one receipt synchronously, together with its answer.
  * @param knownHead the SHA-256 of a head that the worker still has
- * @returns undefined where it cannot be signed, or not before the provider's own signature has been fetched: the worker asks
- *   for it by itself then, and is told why not
+ * @returns undefined where the receipt cannot be signed, or only after the provider's own signature was fetched; the
+ *   worker then requests it itself, and learns the reason
  */
 export type InstantSigner = (
   request: SigningRequest,
   knownHead?: string,
 ) => SignResponse | undefined
 
-/** Such a signer with the key, and with the proofs of router and providers at the time of a receipt. */
+/** Creates an instant signer with the key. It uses the proofs of router and providers at the time of each receipt. */
 export function createInstantSigner(deps: InstantSignerDeps): InstantSigner {
   const { key } = deps
   const frameOf = createFrames(key.kid)
@@ -120,7 +120,7 @@ function findRouterHop(request: SigningRequest, { routerHop }: InstantSignerDeps
   return hop
 }
 
-/** The provider's hop, after checking that it meets the caller's constraints named in the receipt. */
+/** Finds the provider's hop and checks that it meets the caller's constraints, which the receipt names. */
 function findHop(
   { claims, provider, evidence_sha256: evidenceSha256 }: SigningRequest,
   { proofs }: InstantSignerDeps,
@@ -135,7 +135,7 @@ function findHop(
   throw new LinkError('constraints_unmet', `the provider did not meet \`${unmet}\``)
 }
 
-/** What a provider that signs its answers signed of this exchange. */
+/** Fetches what a provider that signs its answers has signed of this exchange. */
 function messageOf(
   {
     claims,

@@ -5,7 +5,7 @@ import { summarizeSnp } from '../../verify/snp/snp-summary.ts'
 import { readReport } from '../../verify/snp/report.ts'
 import type { CachedEnvelope } from '../envelope/envelope-cache.ts'
 
-/** How the daemon verifies its own hop: the whole envelope, as a client does. */
+/** How the daemon verifies its own hop: the complete envelope, like a client. */
 export const ROUTER_VERIFICATION_MODE = 'snp-envelope'
 
 /** The `router_attestation` of every receipt signed under this envelope. */
@@ -23,7 +23,7 @@ export interface RouterHopInputs {
   readonly platform: Platform
 }
 
-/** Describes in the format of receipts what the envelope proves about this router. */
+/** Describes, in the format of receipts, what the envelope proves about this router. */
 export function describeRouterHop({
   envelope,
   trustBundleJws,
@@ -57,7 +57,7 @@ const STRENGTH: Readonly<Record<Platform, string>> = {
   'configfs-tsm': 'hardware',
 }
 
-/** Fields with a stable meaning, for policies. */
+/** Fields with a stable meaning, on which policies can rely. */
 function summarize({ envelope }: CachedEnvelope): AttestationBlock['evidence_summary'] {
   return {
     ...summarizeSnp(readReport(fromBase64(envelope.snp_report_b64))),

@@ -1,7 +1,7 @@
 import type { CachedEnvelope } from '../envelope/envelope-cache.ts'
 import { describeRouterHop, type RouterHop, type RouterHopInputs } from './router-block.ts'
 
-/** The router's current hop; described once for each envelope and bundle, not for each receipt. */
+/** Returns the router's current hop, which is described once for each envelope and bundle, not for each receipt. */
 export function createRouterHops(
   inputs: () => Omit<RouterHopInputs, 'envelope'> & { envelope: CachedEnvelope | undefined },
 ): () => RouterHop | undefined {

@@ -9,7 +9,10 @@ export interface UnsignedReceipt {
   readonly claims: string
 }
 
-/** Signs receipts. Each head is in the answer once, without its text if the caller has it (`knownHead`, its SHA-256). */
+/**
+ * Signs receipts. The answer has each head once, and without its text if the caller already has it.
+ * @param knownHead the SHA-256 of a head that the caller has
+ */
 export function signBatch(
   receipts: readonly UnsignedReceipt[],
   key: ReceiptKey,

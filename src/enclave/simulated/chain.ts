@@ -60,7 +60,10 @@ const SPL_IDS: Record<TcbComponent, string> = {
   fmc: '1.3.6.1.4.1.3704.1.3.9',
 }
 
-/** A chip with a certificate chain of its own, from newly generated keys. `now` in milliseconds. */
+/**
+ * Makes a chip with a certificate chain of its own, from newly generated keys.
+ * @param now milliseconds
+ */
 export async function makeSimulatedChain(
   now: number,
   wanted: Partial<SimulatedChip> = {},
@@ -115,7 +118,7 @@ export async function makeVek(): Promise<CryptoKeyPair> {
   return crypto.subtle.generateKey(scheme, true, ['sign', 'verify'])
 }
 
-/** The contents of the three certificates of a chip before they are signed. */
+/** The contents of a chip's three certificates, before they are signed. */
 export async function chainTemplates(
   chip: SimulatedChip,
   keys: SimulatedAuthority & { readonly vek: CryptoKeyPair },

@@ -57,7 +57,7 @@ const ERRNO: Readonly<Record<string, CaptureFault>> = {
   EFAULT: 'bad_address',
 }
 
-/** The capture error for a file system error at one step of a capture. */
+/** The capture error for a file system error in one step of a capture. */
 export function fromErrno(error: unknown, step: string): CaptureError {
   if (error instanceof CaptureError) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'no errno'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { copyBytes, toHex, type Bytes } from '../../protocol/bytes.ts'
 import type { ChipKey, Kds } from './kds.ts'
 
-/** A store in which fetched certificates survive the process. They are public, and verified at every use. */
+/** A persistent store of fetched certificates. They are public, and verified at every use. */
 export interface CertificateFiles {
   read(name: string): Promise<Bytes | undefined>
   write(name: string, bytes: Bytes): Promise<void>
@@ -25,7 +25,7 @@ export function certificateDirectory(directory: string): CertificateFiles {
         await writeFile(join(directory, `${name}.new`), bytes)
         await rename(join(directory, `${name}.new`), join(directory, name))
       } catch {
-        // The certificate was fetched; if it cannot be stored, it is fetched again another time.
+        // Not an error: a certificate that cannot be stored is fetched again next time.
       }
     },
   }
@@ -38,7 +38,7 @@ export interface CertificateCache {
       ...key: Parameters<KeyService[K]>
     ) => Promise<Bytes | undefined>
   }
-  /** The key service, which caches its results. */
+  /** The key service; its results are stored in the cache. */
   readonly fetched: KeyService
 }
 

@@ -19,7 +19,7 @@ const GUID_BYTES = 16
 const ENTRY_BYTES = 24
 
 /**
- * Reads the table: entries of GUID, offset and length, ended by a zero entry. An empty blob is an empty table;
+ * Reads the table: entries of GUID, offset and length, and a zero entry as the end. An empty blob is an empty table;
  * unknown entries are skipped.
  * @throws CaptureError when an entry lies outside the table or is given twice
  */

@@ -39,7 +39,7 @@ export async function findChain(
   throw new CaptureError('no_chain', fault)
 }
 
-/** Candidate chains, the nearest source first; the network is used only when all before it failed. */
+/** Candidate chains, the nearest source first; the network is used only when all earlier candidates failed. */
 async function* candidates(
   report: SnpReport,
   table: CertificateTable,
@@ -58,7 +58,7 @@ async function* candidates(
     authorities.push(...asText(await fetched.authorities(chip.product, kind)))
     yield* pairs(leaves, authorities)
   }
-  // AMD gives a VLEK to the cloud provider only and does not publish it.
+  // AMD gives a VLEK only to the cloud provider and does not publish it.
   if (kind === 'vcek') leaves.push(...asPem(await fetched.vcek(chip)))
   yield* pairs(leaves, authorities)
   authorities.push(...asText(await fetched.authorities(chip.product, kind)))
@@ -84,7 +84,7 @@ function describeChip({ cpuid, chipId, reportedTcb }: SnpReport): ChipKey | unde
   return product && tcb && { product, chipId, tcb }
 }
 
-/** Checks that concern certificates; the guest and its policy are checked elsewhere. */
+/** The checks that concern certificates; the guest and its policy are checked elsewhere. */
 const REQUIRED: ReadonlySet<string> = new Set<CheckName>([
   'certificate_chain',
   'ark_pinned',

@@ -44,7 +44,7 @@ export async function requestTsmReport(reportData: Bytes, deps: TsmDeps): Promis
   try {
     return await request(directory, reportData, deps.files)
   } finally {
-    // The report was obtained; a directory left behind costs the kernel a few bytes.
+    // Must not fail the capture: a directory that is left behind costs the kernel a few bytes.
     await deps.files.rmdir(directory).catch(() => {})
   }
 }
@@ -64,7 +64,7 @@ async function request(directory: string, reportData: Bytes, files: TsmFiles): P
   return { report, certificateTable, provider }
 }
 
-/** Only the comparison with the requested bytes is essential; the other checks give better messages. */
+/** Only the comparison with the requested bytes is essential; the other checks give clearer errors. */
 function checkReport(report: Bytes, reportData: Bytes): void {
   if (report.length === 0) throw new CaptureError('empty_report')
   if (report.length !== REPORT_BYTES) throw new CaptureError('wrong_size', `${report.length} bytes`)

@@ -3,7 +3,7 @@ import type { Fetcher } from './kds.ts'
 
 const TIMEOUT_MS = 15_000
 
-/** Certificates and chains have a few KiB. */
+/** Certificates and chains take a few KiB. */
 const MAX_BYTES = 65_536
 
 /**

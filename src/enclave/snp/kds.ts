@@ -44,7 +44,7 @@ export interface FetchedFile {
 
 const KDS_URL = 'https://kdsintf.amd.com'
 
-/** The service allows one VCEK per address in this time and answers 429 to others. */
+/** The service allows each address one VCEK request in this time, and answers 429 to others, ms. */
 const VCEK_SPACING_MS = 10_000
 const MAX_RETRY_AFTER_MS = 600_000
 const DEFAULT_RETRY_AFTER_MS = 60_000
@@ -57,7 +57,10 @@ const SPL_NAMES: readonly (readonly [TcbComponent, string])[] = [
   ['microcode', 'ucodeSPL'],
 ]
 
-/** `now` in milliseconds. Calls that the rate limit forbids fail at once and are not sent. */
+/**
+ * Calls that the rate limit forbids fail at once and are not sent.
+ * @param now milliseconds
+ */
 export function createKds(fetchFile: Fetcher, now: () => number): Kds {
   let notBefore = Number.NEGATIVE_INFINITY
   let nextVcek = Number.NEGATIVE_INFINITY
@@ -83,7 +86,7 @@ export function createKds(fetchFile: Fetcher, now: () => number): Kds {
   }
 }
 
-/** Turin's chip id has eight bytes, and the service accepts no longer form. */
+/** Turin's chip id has eight bytes, and the service accepts only that form. */
 function vcekPath({ product, chipId, tcb }: ChipKey): string {
   const id = toHex(product === 'turin' ? chipId.subarray(0, 8) : chipId)
   const levels = SPL_NAMES.flatMap(([component, name]) => {

@@ -6,7 +6,7 @@ import { requestTsmReport, type TsmDeps } from './configfs-tsm.ts'
 import type { ReportSource } from './report-source.ts'
 import type { FindRevocationList } from './revocation-lists.ts'
 
-/** Reports of this machine, with certificates with which they verify. */
+/** Captures reports of this machine, with certificates that verify them. */
 export function createMachineSource(
   tsm: TsmDeps,
   chains: ChainDeps,

@@ -35,10 +35,13 @@ export function realMachine(source: ReportSource): Machine {
   }
 }
 
-/** A simulated machine for local stacks, new or restored from an earlier start. `now` in milliseconds. */
+/**
+ * A simulated machine for local stacks, new or restored from an earlier start.
+ * @param now milliseconds
+ */
 export function simulatedMachine(kept: SimulatedChipKeys | null, now: number): Machine {
   const chain = obtainSimulatedChain(kept, now)
-  // Callers that await the chain get the error; until then it must not be an unhandled rejection.
+  // Callers that await the chain get its error; until then it must not be an unhandled rejection.
   chain.catch(() => {})
   return {
     source: async (tag) => createSimulatedSource(await chain, await simulatedMeasurement(tag)),

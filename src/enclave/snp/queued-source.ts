@@ -1,8 +1,8 @@
 import type { ReportSource } from './report-source.ts'
 
 /**
- * One capture at a time. The firmware handles one request at a time anyway, and a read that the host throttles
- * occupies a thread of Node's small pool for up to a minute, which signing needs too.
+ * Captures one report at a time. The firmware handles one request at a time anyway. A read that the host throttles
+ * occupies a thread of Node's small thread pool for up to a minute, and other work of the daemon needs that pool.
  */
 export function createQueuedSource(source: ReportSource): ReportSource {
   let last: Promise<unknown> = Promise.resolve()

@@ -10,7 +10,7 @@ export interface ReportSource {
 }
 
 export interface CapturedReport {
-  /** The 1184 bytes. */
+  /** 1184 bytes. */
   readonly report: Bytes
   /** VEK, ASK (or ASVK), ARK in PEM. */
   readonly chainPem: string

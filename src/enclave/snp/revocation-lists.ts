@@ -8,7 +8,7 @@ import type { Kds } from './kds.ts'
 
 export interface RevocationDeps {
   readonly kds: Pick<Kds, 'revocationList'>
-  /** A store in which lists survive the process. */
+  /** A persistent store of lists. */
   readonly files: CertificateFiles
   /** Milliseconds. */
   readonly now: () => number
@@ -21,19 +21,22 @@ export interface RevocationDeps {
  */
 export type FindRevocationList = (chainPem: string, offered?: Bytes) => Promise<Bytes | undefined>
 
-/** AMD issues its lists for months; checking daily is soon enough, and light on the service. */
+/** AMD's lists are valid for months, so a daily check is frequent enough and spares the service. */
 const REFRESH_MS = 86_400_000
 const RETRY_MS = 600_000
 
 /**
- * A list is accepted only if the root of this chain signed it, whatever its source; an older one never replaces a
- * newer one.
+ * Creates the finder of revocation lists. Whatever its source, a list is accepted only if the root of the chain signed
+ * it; an older list never replaces a newer one.
  */
 export function createRevocationLists({ kds, files, now }: RevocationDeps): FindRevocationList {
   const held = new Map<string, List>()
   const retryAt = new Map<string, number>()
 
-  /** Stores the list if it is valid and newer. @returns whether it was stored */
+  /**
+   * Stores the list if it is valid and newer.
+   * @returns whether it was stored
+   */
   async function adopt(chain: VekChain, der: Bytes | undefined): Promise<boolean> {
     const list = der && (await readTrusted(chain, der))
     const before = held.get(nameOf(chain))
@@ -45,7 +48,7 @@ export function createRevocationLists({ kds, files, now }: RevocationDeps): Find
   async function fetchList(chain: VekChain): Promise<void> {
     const name = nameOf(chain)
     if (now() < (retryAt.get(name) ?? 0)) return
-    // Set before the call, so that concurrent captures do not call the service too.
+    // Set before the call, so that concurrent captures do not call the service as well.
     retryAt.set(name, now() + RETRY_MS)
     const der = await kds.revocationList(chain.product, chain.kind).catch(noneIfRefused)
     if (der === undefined || (await readTrusted(chain, der)) === undefined) return

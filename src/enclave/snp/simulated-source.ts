@@ -5,8 +5,8 @@ import { signSimulatedReport } from '../simulated/report.ts'
 import type { ReportSource } from './report-source.ts'
 
 /**
- * Reports of a simulated chip. They have the layout and the signature of real ones, under a chain whose root is named
- * as simulated. The private keys of root and intermediate are dropped once the chain is made.
+ * Captures reports of a simulated chip. They have the layout and the signature of real ones, under a chain whose root
+ * is named as simulated. The private keys of root and intermediate are dropped once the chain is made.
  */
 export function createSimulatedSource(chain: SimulatedChain, measurement: Bytes): ReportSource {
   return {
@@ -23,7 +23,10 @@ export async function simulatedMeasurement(identityTag: string): Promise<Bytes> 
   return new Uint8Array(await crypto.subtle.digest('SHA-384', preimage))
 }
 
-/** The chip from an earlier start, or a new one. `now` in milliseconds. */
+/**
+ * Restores the chip of an earlier start, or makes a new one.
+ * @param now milliseconds
+ */
 export async function obtainSimulatedChain(
   keys: SimulatedChipKeys | null,
   now: number,

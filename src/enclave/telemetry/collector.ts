@@ -19,10 +19,10 @@ export interface Collector {
   close(): Promise<void>
 }
 
-/** What a collector is sent. */
+/** The data that is sent to a collector. */
 export interface CollectorSource {
   readonly now: () => number
-  /** Since when the metrics count, ms. */
+  /** When counting began, ms. */
   readonly startedAt: number
   /** The sum of all workers' metrics, as text. */
   readonly metrics: () => string

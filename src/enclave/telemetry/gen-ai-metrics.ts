@@ -1,18 +1,18 @@
 import type { Histogram, Meter } from '@opentelemetry/api'
 import { OPERATION_SECONDS, type Span } from '../../protocol/telemetry.ts'
 
-/** Bounds that OpenTelemetry's conventions for generative models advise. */
+/** Bucket boundaries that OpenTelemetry's conventions for generative models advise. */
 const SECONDS = Array.from({ length: 14 }, (_, power) => 0.01 * 2 ** power)
 const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power)
 
-/** Attributes of a settlement's span that its measurements carry, and no others. */
+/** The attributes of a settlement's span that its measurements carry; no others. */
 const ATTRIBUTES = [
   'gen_ai.operation.name',
   'gen_ai.provider.name',
   'gen_ai.request.model',
 ] as const
 
-/** `gen_ai.token.type`, by the attribute of the span that has the count. */
+/** `gen_ai.token.type`, by the span attribute that holds the count. */
 const TOKEN_TYPES = {
   'gen_ai.usage.input_tokens': 'input',
   'gen_ai.usage.output_tokens': 'output',

@@ -1,7 +1,7 @@
 /** Why a carrier was lost. */
 export type CarrierEnd = 'ended' | 'stood still'
 
-/** What happens on this host outside of the workers, since the daemon started, in the Prometheus text format. */
+/** Counts, since the daemon started, of events on this host outside of the workers, in the Prometheus text format. */
 export class HostCounts {
   readonly #carriersLost = { ended: 0, 'stood still': 0 }
   #clientsUnread = 0
@@ -10,7 +10,7 @@ export class HostCounts {
     this.#carriersLost[why] += 1
   }
 
-  /** So many clients were disconnected because they did not take what waited for them. */
+  /** Counts clients that were disconnected because they did not read the data that was waiting for them. */
   clientsUnread(count: number): void {
     this.#clientsUnread += count
   }

@@ -4,15 +4,15 @@ import type { Collector, CollectorSource } from './collector.ts'
 import { HostCounts } from './host-counts.ts'
 import { WorkerReports } from './worker-reports.ts'
 
-/** Names the router to the collector, and the collector. */
+/** The router's name for the collector, and the collector's settings. */
 type Configured = Pick<ServiceConfig, 'name' | 'telemetry'>
 
 /**
- * The telemetry of this host's workers: summed, so that scraping any worker returns all of it, and sent to a collector
- * where one is configured. If the collector does not answer, only its data is lost.
+ * The telemetry of this host's workers: summed, so that scraping any worker returns the data of all, and sent to a
+ * collector where one is configured. If the collector does not answer, only its data is lost.
  */
 export class Telemetry {
-  /** What is counted here instead of in a worker. */
+  /** Events that are counted in the daemon instead of in a worker. */
   readonly host = new HostCounts()
   readonly #reports: WorkerReports
   readonly #source: CollectorSource
@@ -40,8 +40,9 @@ export class Telemetry {
   }
 
   /**
-   * Loads what this configuration needs: OpenTelemetry takes several MiB, and only where there is a collector.
-   * @returns switches to the collector of this configuration, if it has one
+   * Loads what this configuration needs. OpenTelemetry takes several MiB, so it is loaded only where there is a
+   * collector.
+   * @returns a function that switches to the collector of this configuration, if it has one
    */
   async prepare({ name, telemetry }: Configured): Promise<() => void> {
     const configured = JSON.stringify([name, telemetry])

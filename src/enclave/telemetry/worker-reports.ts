@@ -3,20 +3,26 @@ import type { TelemetryAnswer, TelemetryReport } from '../../protocol/telemetry.
 
 type Report = Omit<TelemetryReport, 'spans'>
 
-/** After this time without a report, a worker's states are dropped, ms; its counts stay. */
+/** How long after its last report a worker's states still count, ms. Its counters always count. */
 const CURRENT_MS = 300_000
 
-/** Maximum number of workers, running or ended, that are kept apart; the counts of older ones are summed. */
+/** Maximum number of workers, running or ended, that are kept separately; the counters of older ones are summed. */
 const MAX_INSTANCES = 64
 
-/** The last report of every worker of the host. Counts of workers that have ended stay in the sum, which never falls. */
+/**
+ * The last report of every worker on the host. Counters of workers that have ended stay in the sum, so the sum never
+ * falls.
+ */
 export class WorkerReports {
   readonly #now: () => number
   readonly #host: () => string
   readonly #reports = new Map<string, Report & { readonly at: number }>()
   #ended = ''
 
-  /** @param host what is counted outside of the workers, which is in every sum, in the Prometheus text format */
+  /**
+   * @param host returns the counts from outside of the workers, in the Prometheus text format; they are part of every
+   *   sum
+   */
   constructor(now: () => number, host: () => string) {
     this.#now = now
     this.#host = host
@@ -31,7 +37,7 @@ export class WorkerReports {
     this.#ended = addExpositions([this.#ended, oldest[1].metrics])
   }
 
-  /** The sums of all workers but one, which adds its own. */
+  /** The reports of all workers but one, which adds its own. */
   others(instance: string): TelemetryAnswer {
     const others = [...this.#reports.values()].filter((report) => report.instance !== instance)
     const current = others.filter(({ at }) => this.#now() - at < CURRENT_MS)

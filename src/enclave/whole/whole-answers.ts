@@ -19,16 +19,19 @@ interface Item {
   readonly awaits: AwaitsWhole
 }
 
-/** What is written in one go: so many answers, and so many bytes of them or a single one. Between two goes other work of the thread is done. */
+/**
+ * How much is written in one turn of the event loop: at most this many answers, and at most this many bytes of answers
+ * or a single larger one. Other work of the thread runs between two turns.
+ */
 const MOST_TOGETHER = 16
 const MOST_BYTES_TOGETHER = SMALL_BODY_BYTES
 
-/** The most of a receipt's head in a message, characters: a tenth of that is usual. */
+/** Maximum length of a receipt's head in a message, characters; a tenth of that is usual. */
 const MAX_HEAD_CHARS = MAX_MESSAGE_BODY_BYTES / 2
 
 /**
- * Writes and signs the whole answers that workers have ordered. Those that came in one turn of the event loop are written together, and
- * then signed together: work between two signatures makes the second one take nearly twice as long
+ * Writes and signs the complete answers that workers have ordered. Answers that arrived in one turn of the event loop
+ * are all written first and then all signed: work between two signatures makes the second one take nearly twice as long
  * (docs/performance-findings.md, "Whole answers").
  */
 export class WholeAnswers {
@@ -63,7 +66,7 @@ export class WholeAnswers {
     for (const [index, { awaits }] of items.entries()) this.#try(() => awaits.tell(signed[index]))
   }
 
-  /** What fails here the worker does by itself, and finds out why. */
+  /** Runs a step. If it fails here, the worker does it itself, and reports the reason. */
   #try<Result>(step: () => Result): Result | undefined {
     try {
       return step()
@@ -74,7 +77,7 @@ export class WholeAnswers {
   }
 }
 
-/** How many of the first items are written in one go. */
+/** How many of the first items are written in one turn. */
 function countTogether(items: readonly Item[]): number {
   let bytes = 0
   const end = items.findIndex(({ answer }, index) => {
@@ -93,7 +96,7 @@ function withReceipt(
   return { body, record: { ...record, signed: signed !== null && fits(signed) ? signed : null } }
 }
 
-/** Whether a receipt is no more than a message holds beside a small body. Otherwise the worker asks for it by itself. */
+/** Whether a receipt fits into a message beside a small body. Otherwise the worker requests it itself. */
 function fits({ heads }: SignResponse): boolean {
   return heads.every(({ text = '' }) => text.length <= MAX_HEAD_CHARS)
 }

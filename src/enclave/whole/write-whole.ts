@@ -25,9 +25,11 @@ export interface UnsignedWhole {
 }
 
 /**
- * Writes the client's answer from a small one of a provider, with the modules that the worker has for other providers.
+ * Writes the client's answer from a small one of a provider, with the same modules that a worker uses for other
+ * providers.
  * @param at ms
- * @returns undefined where the worker is to read the provider's bytes itself: they cannot be passed on, or become too many
+ * @returns undefined where the worker must read the provider's bytes itself: they cannot be passed on, or the written
+ *   answer is too large
  */
 export function writeWhole(
   { order, request }: OrderedCall,
@@ -38,7 +40,7 @@ export function writeWhole(
   if (answer === undefined) return undefined
   const usage = usageAsBilled(answer.tally.produced, order.billing)
   const body = Buffer.from(JSON.stringify(bodyOf(order, answer, usage, at)))
-  // A small answer is all that the worker has room for without asking.
+  // The worker has room only for a small answer without asking for more.
   if (body.length > SMALL_BODY_BYTES) return undefined
   const digests = { request: sha256(request), response: sha256(bytes), client: sha256(body) }
   return {
@@ -53,7 +55,7 @@ export function writeWhole(
   }
 }
 
-/** Signs the receipt of such an answer; null where none is wanted, or the worker is to ask for it by itself. */
+/** Signs the receipt of such an answer; null where none is wanted, or where the worker must request it itself. */
 export function signWhole(
   { order, provider, evidenceSha256 }: OrderedCall,
   claims: ExchangeClaims,
@@ -106,7 +108,7 @@ function stopsOf({ format }: WholeOrder): readonly string[] {
   return format.door === 'messages' ? format.stop_sequences : []
 }
 
-/** Of the three bodies that are known here. */
+/** Digests of the three bodies that are known here. */
 interface Digests {
   readonly request: string
   readonly response: string

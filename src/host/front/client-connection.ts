@@ -3,7 +3,7 @@ import { startDeadline, type DeadlineTimer } from '../../worker/batching/deadlin
 import type { Connection } from './connection-table.ts'
 import { relayOpening, type HandshakeEvents } from './opening-handshake.ts'
 
-/** Where the bytes of a connection go, and from which address. */
+/** The worker's port, and the local address to connect to it from. */
 export interface RelayTarget {
   readonly port: number
   readonly localAddress: string
@@ -11,30 +11,31 @@ export interface RelayTarget {
 
 export interface RelayEvents {
   readonly refused: () => void
-  /** The client did not take what waits for it, and is disconnected. */
+  /** Called when the client is disconnected because it did not read. */
   readonly unread: () => void
-  /** Of a client that speaks TLS. */
+  /** Set for a client that speaks TLS. */
   readonly handshake?: HandshakeEvents | undefined
 }
 
 /** Time limits of a connection, ms. */
 export interface ConnectionLimits {
-  /** How long it may be idle once the worker or the client has ended it. */
+  /** How long a connection may be idle once the worker or the client has ended its side. */
   readonly lingerMs: number
   /**
-   * How long the client may take for what waits for it here: 128 KiB at most. It may take more of what the kernel holds
-   * before that, unseen from here. Behind it its provider, its reservation and its place among the open requests wait, too.
+   * How long a client may leave data unread that waits here for it: 128 KiB at most. The kernel buffers more before
+   * that, which is not visible here. While a client does not read, its provider, its reservation and its place among
+   * the open requests are held up, too.
    */
   readonly unreadMs: number
 }
 
 /**
- * What was last read from any worker's connection. An answer comes in many reads, and without a buffer of its own each
+ * One read buffer for all connections to workers. An answer takes many reads, and without this buffer each of them
  * would allocate one of this size.
  */
 const READ_BUFFER = new Uint8Array(64 * 1024)
 
-/** A client's connection, and the connection to the worker that is opened at its first bytes. */
+/** A client's connection, and its connection to the worker, which is opened at the client's first bytes. */
 export class ClientConnection implements Connection {
   readonly source: string
   readonly openedAt: number
@@ -48,7 +49,10 @@ export class ClientConnection implements Connection {
     this.#limits = limits
   }
 
-  /** Passes on the client's first bytes and pauses it. Closes a connection that ends before it sends any. */
+  /**
+   * Passes the client's first bytes to `received` and pauses the connection. Closes a connection that ends before it
+   * sends any.
+   */
   onFirstBytes(received: (first: Buffer) => void): void {
     const { socket } = this
     const leave = () => socket.destroy()
@@ -61,8 +65,8 @@ export class ClientConnection implements Connection {
   }
 
   /**
-   * Connects to the worker and relays both ways, `first` before the rest. Calls `refused`, and leaves the client's
-   * connection unchanged, when no worker listens on the port.
+   * Connects to the worker and relays in both directions, starting with `first`. When no worker listens on the port,
+   * calls `refused` and leaves the client's connection unchanged.
    */
   relay(
     { port, localAddress }: RelayTarget,
@@ -79,7 +83,7 @@ export class ClientConnection implements Connection {
     const giveUp = () => {
       gaveUp()
       worker.resetAndDestroy()
-      // What waits for the client is not waited for again.
+      // A reset discards the client's unread data instead of waiting for it once more.
       client.resetAndDestroy()
     }
     const worker = connect({
@@ -127,12 +131,14 @@ export class ClientConnection implements Connection {
 }
 
 /**
- * Relays bytes unchanged, in each direction no faster than they are read. The worker's end is passed on as an end, and a client
- * that does not take the rest of its answer, or does not end its side, is closed after a while, so that it cannot keep its place. The
- * client's end counts as leaving, as in nginx, Envoy and Node: no client of this API half-closes its connection and then
- * waits for the answer, and to one that has closed it the kernel sends nothing that tells the two apart. It is passed on
- * as a reset, because workerd notices a reset at once and an end only when it next writes; until then it would work for
- * a client that is gone. What the worker has written by then is still delivered.
+ * Relays bytes unchanged, with back-pressure in each direction. The worker's end is passed on as an end; a client that
+ * then does not read the rest of its answer, or does not end its side, is closed after `lingerMs`, so that it cannot
+ * keep its place.
+ *
+ * The client's end counts as a disconnect, as in nginx, Envoy and Node: no client of this API half-closes its
+ * connection and then waits for the answer, and the kernel does not tell whether a client has half-closed or closed. It
+ * is passed on as a reset, because workerd notices a reset at once and an end only when it next writes; until then it
+ * would work for a client that is gone. What the worker has written by then is still delivered.
  */
 function join(client: Socket, worker: Socket, lingerMs: number): void {
   const closeWhenIdle = () => client.setTimeout(lingerMs, () => client.destroy())

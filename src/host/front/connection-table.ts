@@ -16,8 +16,9 @@ export interface Connection {
 }
 
 /**
- * Time limits: for the first byte, from the start of a connection, and for its TLS handshake, from when a worker has it; workerd
- * has none. A client that waited for a worker to be replaced has done nothing wrong.
+ * Time limits, since workerd has none: for the first byte, counted from the start of the connection; for the TLS
+ * handshake, counted from when a worker has accepted the connection, so that a client does not lose time while a worker
+ * is replaced.
  */
 const TIMEOUT_SECONDS: Readonly<Record<Exclude<Stage, 'established'>, number>> = {
   held: 30,
@@ -66,9 +67,10 @@ class Pool<C extends Connection> {
  * unfinished handshake. It never closes an established connection: if there is nothing else to close, the new one is
  * refused. (The worker itself closes connections without a request after 15 seconds.)
  *
- * One source may have as many connections to the worker as are still free, so that a few sources that take all they can
- * get leave room for the next one (the rule of src/worker/limits/fair-share.ts). It does not apply where the operator
- * allows one source half of all or more, as behind a load balancer: there one address is many clients.
+ * One source may have at most as many connections to the worker as are still free, so that sources that take as many as
+ * they can still leave room for the next source (the same rule as in src/worker/limits/fair-share.ts). The rule does
+ * not apply where the operator allows one source half of all connections or more, as behind a load balancer, where one
+ * address is many clients.
  */
 export class ConnectionTable<C extends Connection> {
   readonly #limits: FrontLimits
@@ -94,12 +96,12 @@ export class ConnectionTable<C extends Connection> {
     return this.#all.relayed
   }
 
-  /** How many TLS handshakes are under way. */
+  /** How many TLS handshakes are in progress. */
   get handshaking(): number {
     return this.#all.stages.handshaking.size
   }
 
-  /** Adds a new connection as `held`, closing another if there is no room. False: it must be refused. */
+  /** Adds a new connection as `held`, closing another if there is no room. Returns false if it must be refused. */
   add(connection: C): boolean {
     const own = this.#bySource.get(connection.source) ?? new Pool<C>()
     const fits =
@@ -112,7 +114,7 @@ export class ConnectionTable<C extends Connection> {
     return true
   }
 
-  /** Changes the state of a connection. False: there is no room for it in that state, or it is unknown. */
+  /** Changes the state of a connection. Returns false if there is no room for it in that state, or it is unknown. */
   move(connection: C, stage: Stage): boolean {
     const own = this.#bySource.get(connection.source)
     if (own === undefined) return false
@@ -171,7 +173,7 @@ export class ConnectionTable<C extends Connection> {
     return overdue && this.#close(oldest)
   }
 
-  /** How long a handshake has taken. */
+  /** How long a handshake has taken, seconds. */
   #secondsOf(connection: C): number {
     return this.#now() - (this.#begunAt.get(connection) ?? connection.openedAt)
   }

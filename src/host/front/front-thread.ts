@@ -17,7 +17,7 @@ const plan = frontPlanSchema.parse(workerData)
 const TICK_MS = 1_000
 const PRESSURE_EVERY_SECONDS = 10
 
-/** How long a client whose connection the worker has ended may be idle before it is closed, ms. */
+/** How long a connection that the worker has ended may be idle before it is closed, ms. */
 const LINGER_MS = 60_000
 
 let seconds = 0
@@ -51,7 +51,7 @@ parentPort?.on('message', (received) => {
     refuses = true
     void refuse(message.tls)
   } else if (!refuses) {
-    // A worker that was started or was to be replaced when the router began to drain comes too late.
+    // Ignored while draining: this concerns a worker that was being started or replaced when the drain began.
     http.relayTo(message.to?.http)
     https.relayTo(message.to?.https)
   }

@@ -6,8 +6,8 @@ import type { Pressure } from './connection-table.ts'
 
 /**
  * A TCP proxy between clients and a worker. It keeps the public sockets open while workers are replaced, and limits
- * connections, because workerd accepts connections until its file descriptors run out and then exits. Bytes are not
- * changed, so TLS ends in the worker.
+ * connections, because workerd accepts connections until its file descriptors run out and then exits. Bytes are relayed
+ * unchanged, so TLS ends in the worker.
  */
 export interface Front {
   readonly httpPort: number
@@ -15,8 +15,8 @@ export interface Front {
   /** Relays new and waiting connections to the worker on these loopback ports from now on. */
   relayTo(ports: { readonly http: number; readonly https: number }): void
   /**
-   * New connections wait for the next worker from now on. Resolves when the worker has all that it was given, and no TLS
-   * handshake with it is under way, or after three seconds: then it can be told to end.
+   * Lets new connections wait for the next worker from now on. Resolves when the worker has received everything that it
+   * was given and no TLS handshake with it is in progress, or after three seconds: then it can be told to end.
    */
   hold(): Promise<void>
   /** Answers every request on a new connection with 503, `Retry-After` and `Connection: close`. */
@@ -45,7 +45,7 @@ export interface FrontOptions {
   /** Whether other fronts share the addresses; the kernel then distributes connections evenly. */
   readonly shared: boolean
   readonly limits: FrontLimits
-  /** How long a client may take for what waits for it, ms. */
+  /** How long a client may leave data unread that waits for it, ms. */
   readonly unreadMs: number
   /** The key of the hash that gives each client a loopback address. */
   readonly sourceKey: Uint8Array
@@ -68,7 +68,7 @@ export async function openFront({ pressed, unread, ...options }: FrontOptions): 
     resolve,
     reject,
   } = Promise.withResolvers<Extract<FromFront, { type: 'open' }>>()
-  /** For each `hold` that has not been answered. */
+  /** Resolvers of the calls of `hold` that have not been answered. */
   const holding: (() => void)[] = []
   thread.on('message', (message) => {
     const said = fromFrontSchema.parse(message)

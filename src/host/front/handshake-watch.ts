@@ -11,7 +11,7 @@ export class HandshakeWatch {
   #headerLength = 0
   #bodyLeft = 0
 
-  /** Reads the client's next bytes. True: the handshake is over with them. */
+  /** Reads the client's next bytes. Returns true if the handshake ends with them. */
   take(bytes: Uint8Array): boolean {
     let at = 0
     while (at < bytes.length) {

@@ -18,8 +18,8 @@ const SHARE_OF_CONNECTIONS = 0.3
 const FILES_PER_CONNECTION = 2
 
 /**
- * A request besides its client's connection: its provider and its calls of the daemon, two for each connection as
- * workerd holds them, and three of its customer's database.
+ * File descriptors of a request besides its client's connection: the connections to its provider and to the daemon, two
+ * descriptors for each as workerd holds them, and three connections to its customer's database.
  */
 const FILES_PER_REQUEST = 10
 
@@ -35,7 +35,7 @@ export function openRequestsFor(openFiles: number): number {
 }
 
 /**
- * The limits of each front where `fronts` of them share a process with `openFiles` descriptors, and each serves a
+ * The limits of each front, where `fronts` of them share a process with `openFiles` descriptors and each serves a
  * worker with as many. One source may have a quarter of a worker's capacity, unless `perSource` sets another limit.
  */
 export function frontLimits(

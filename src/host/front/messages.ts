@@ -7,7 +7,7 @@ export const frontPlanSchema = z.object({
   /** Whether other sockets share the addresses; the kernel then distributes connections evenly. */
   shared: z.boolean(),
   limits: z.object({ connections: z.int(), relayed: z.int(), perSource: z.int() }),
-  /** How long a client may take for what waits for it, ms. */
+  /** How long a client may leave data unread that waits for it, ms. */
   unreadMs: z.int(),
   /** The key of the hash that gives each client a loopback address: the same for every front of a router. */
   sourceKey: z.instanceof(Uint8Array),
@@ -15,7 +15,7 @@ export const frontPlanSchema = z.object({
 
 /** Messages to a front thread. */
 export const toFrontSchema = z.discriminatedUnion('type', [
-  /** Relays connections to the worker on these loopback ports from now on; null: they wait for a worker. */
+  /** Relays connections to the worker on these loopback ports from now on; null: connections wait for a worker. */
   z.object({
     type: z.literal('relay'),
     to: z.object({ http: z.int(), https: z.int() }).nullable(),
@@ -32,7 +32,7 @@ export const fromFrontSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('open'), http: z.int(), https: z.int() }),
   /** An address could not be opened. */
   z.object({ type: z.literal('failed'), address: z.string(), code: z.string() }),
-  /** The worker has all that it was given before the last message that connections are to wait. */
+  /** Answers a `relay` message with null: the worker has received everything that it was given before. */
   z.object({ type: z.literal('quiet') }),
   /** Connections refused and closed since the last such message. */
   z.object({ type: z.literal('pressed'), refused: z.int(), closed: z.int() }),

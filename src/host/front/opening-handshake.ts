@@ -5,24 +5,29 @@ export interface HandshakeEvents {
   /** The client has finished its handshake. */
   readonly finished: () => void
   /**
-   * The worker has ended the connection, or broken it off, before it answered anything. `sent` is all that the client
-   * has sent; its connection is paused, and nothing here listens to it any more.
+   * The worker has ended or reset the connection before it answered anything. `sent` is everything that the client has
+   * sent; its connection is paused and has no listeners of this module any more.
    */
   readonly unanswered: (sent: Buffer) => void
 }
 
-/** What is kept of a client whose worker has not answered. A hello has 2 KiB, and a record of TLS 16 KiB at most. */
+/**
+ * Most bytes kept of a client whose worker has not answered. A ClientHello takes 2 KiB, and a TLS record 16 KiB at
+ * most.
+ */
 const MAX_KEPT_BYTES = 16 * 1024
 
 /** The content type of the TLS records of a handshake (RFC 8446 section 5.1). */
 const HANDSHAKE = 22
 
 /**
- * Relays the beginning of a TLS handshake, which came with the bytes `first`, and keeps it until the worker answers. It can be handed
- * to another worker until then: a hello asks for nothing but an answer, and there was none. Records of application data
- * (early data, in a hello's company) may hold a request that the worker has acted on, so nothing is kept from the first one on.
- * @param relay called once when the connection cannot be handed on any more: it relays everything from then on
- * @returns to be called before the worker's first bytes are passed on
+ * Relays the beginning of a TLS handshake, starting with the bytes `first`, and keeps them until the worker answers.
+ * Until then the connection can be handed to another worker: a ClientHello has no effect other than its answer, and
+ * there was none. Records of application data (early data after a ClientHello) may hold a request that the worker has
+ * acted on, so nothing is kept from the first such record on.
+ * @param relay called once when the connection cannot be handed to another worker any more: it must relay everything
+ *   from then on
+ * @returns a function that must be called before the worker's first bytes are passed on
  */
 export function relayOpening(
   client: Socket,

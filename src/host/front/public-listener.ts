@@ -14,10 +14,10 @@ export interface ListenerDeps {
   readonly unread: () => void
 }
 
-/** The pause before waiting connections are offered to a worker again after it refused one. */
+/** The pause before waiting connections are offered to a worker again after it refused one, ms. */
 const RETRY_DELAY_MS = 100
 
-/** The kernel reduces it to its own limit. */
+/** Length of the listen queue; the kernel reduces it to its own limit. */
 const BACKLOG = 4_096
 
 /** One public socket: accepts connections, and relays those that send bytes to the worker. */
@@ -27,9 +27,15 @@ export class PublicListener {
   readonly #server: Server
   /** Connections that wait for a worker, with the bytes they have sent. */
   readonly #waiting = new Map<ClientConnection, Buffer>()
-  /** Connections whose handshake a worker left unanswered: a second one may do so for the sake of what they sent. */
+  /**
+   * Connections whose handshake one worker left unanswered. If a second worker does so, too, the client's bytes may be
+   * the cause, and the connection is closed.
+   */
   readonly #deserted = new WeakSet<ClientConnection>()
-  /** One for all of them: each of many would offer all of them, and make further ones. */
+  /**
+   * One timer for all waiting connections: a timer per connection would each time offer all of them, and set further
+   * timers.
+   */
   #retry: NodeJS.Timeout | undefined
   #port: number | undefined
 
@@ -59,7 +65,7 @@ export class PublicListener {
     })
   }
 
-  /** Relays to this loopback port from now on, waiting connections first. Undefined: connections wait. */
+  /** Relays to this loopback port from now on, waiting connections first; undefined: connections wait. */
   relayTo(port: number | undefined): void {
     this.#port = port
     this.#retryOffer()
@@ -96,7 +102,7 @@ export class PublicListener {
     connection.relay(target, first, {
       unread,
       refused: () => {
-        // Its client may have left in the meantime.
+        // The client may have disconnected in the meantime.
         if (connection.socket.destroyed) return
         // The worker has just died; `relayTo` will name the port of its replacement.
         table.move(connection, 'held')

@@ -1,13 +1,13 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 
-/** Gives each source of connections an address on loopback, the same one every time. */
+/** Maps each source of connections to a loopback address, always the same one. */
 export type SourceAddress = (remoteAddress: string) => string
 
 /**
  * The worker sees every relayed connection come from this machine. To let it distinguish clients, each client gets an
- * address in 127.0.0.0/8 from a keyed hash of its own address: 24 bits, which without the key can neither be chosen nor
- * be traced back. An IPv6 client counts as its /64, because it can use any address in it.
+ * address in 127.0.0.0/8 from a keyed hash of its own address: 24 bits, which nobody can choose or trace back without
+ * the key. An IPv6 client counts as its /64, because it can use any address in it.
  */
 export function makeSourceAddress(key: Uint8Array = randomBytes(32)): SourceAddress {
   return (remoteAddress) => {

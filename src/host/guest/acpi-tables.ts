@@ -2,23 +2,23 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** ACPI's machine code (AML) in the tables that the host handed to the kernel. */
+/** A table with ACPI machine code (AML) that the host handed to the kernel. */
 export interface AcpiTable {
   readonly name: string
   readonly bytes: Uint8Array
 }
 
-/** What AML of the host can reach, as far as the tables tell. */
+/** What the host's AML can access, as far as the tables declare it. */
 export interface AcpiReport {
   readonly event: 'acpi_tables'
-  /** SHA-256 over the tables in the order of their names, to be compared between hosts and starts. */
+  /** SHA-256 over the tables in the order of their names, for comparison between hosts and starts. */
   readonly sha256: string
   readonly tables: number
-  /** How many operation regions they declare, by address space. */
+  /** How many operation regions the tables declare, by address space. */
   readonly regions: Readonly<Record<string, number>>
-  /** Those in memory whose place is written in the table: `address+length`, hex. */
+  /** The regions in memory whose place is a constant in the table: `address+length`, hex. */
   readonly memory: readonly string[]
-  /** How many in memory have a place that the code computes when it runs. */
+  /** How many regions in memory have a place that the code computes when it runs. */
   readonly computed: number
 }
 
@@ -30,7 +30,7 @@ export interface MemoryRange {
 
 interface Region {
   readonly space: string
-  /** Undefined where code computes it. */
+  /** Undefined when the AML code computes the value. */
   readonly range: MemoryRange | undefined
 }
 
@@ -61,8 +61,8 @@ export function readTables(directory: string): AcpiTable[] {
 }
 
 /**
- * A count of what the tables declare, and not a defence: the kernel has run their code before anything could look at
- * them, and code can make further regions.
+ * Counts what the tables declare. This is a report, not a defence: the kernel has already run the tables' code, and
+ * code can create further regions.
  */
 export function describeTables(tables: readonly AcpiTable[]): AcpiReport {
   const hash = createHash('sha256')
@@ -82,7 +82,7 @@ export function describeTables(tables: readonly AcpiTable[]): AcpiReport {
 }
 
 /**
- * Whether a table names memory of the guest itself as an operation region, which no honest host has a reason for.
+ * Whether a table declares the guest's own memory as an operation region, for which an honest host has no reason.
  * @param iomem the text of /proc/iomem as root reads it
  */
 export function claimsGuestMemory(tables: readonly AcpiTable[], iomem: string): boolean {
@@ -91,7 +91,7 @@ export function claimsGuestMemory(tables: readonly AcpiTable[], iomem: string): 
   return claimed.some(({ start, end }) => own.some((ram) => start < ram.end && ram.start < end))
 }
 
-/** Lines such as `00100000-7ffdffff : System RAM`; what is nested in one is indented. */
+/** Lines such as `00100000-7ffdffff : System RAM`; ranges nested in one are indented. */
 const RAM_LINE = /^([0-9a-f]+)-([0-9a-f]+) : System RAM$/gm
 
 function systemRam(iomem: string): MemoryRange[] {
@@ -107,7 +107,7 @@ function memoryRanges(regions: readonly Region[]): MemoryRange[] {
   )
 }
 
-/** Every operation region that is declared. */
+/** All declared operation regions. */
 function regionsIn(bytes: Uint8Array): Region[] {
   const found: Region[] = []
   for (let at = 0; at + 1 < bytes.length; at++) {
@@ -135,10 +135,10 @@ const CONSTANT_BYTES: ReadonlyMap<number, number> = new Map([
   [0x0e, 8],
 ])
 
-/** A constant and where it ends; undefined for any other term. */
+/** Reads a constant, and where it ends; undefined for any other term. */
 function constantAt(bytes: Uint8Array, at: number) {
   const prefix = bytes[at]
-  // ZeroOp and OneOp are their own value.
+  // ZeroOp and OneOp encode their own value.
   if (prefix === 0 || prefix === 1) return { value: BigInt(prefix), behind: at + 1 }
   const size = CONSTANT_BYTES.get(prefix ?? -1)
   if (size === undefined || at + 1 + size > bytes.length) return undefined
@@ -152,7 +152,7 @@ const DUAL_NAME = 0x2e
 const MULTI_NAME = 0x2f
 const SEGMENT_BYTES = 4
 
-/** Where a NameString (20.2.2) ends that begins here; undefined where none does. */
+/** The end of the NameString (20.2.2) that starts at this position; undefined if there is none. */
 function skipName(bytes: Uint8Array, from: number): number | undefined {
   let at = from
   while (bytes[at] === ROOT || bytes[at] === PARENT) at++

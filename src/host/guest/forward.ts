@@ -2,9 +2,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { makeSourceAddress, sourceOf } from '../front/source-address.ts'
 
 /**
- * Forwards TCP connections from a port on all addresses to one on loopback, unchanged: TLS ends behind it. The end of
- * one direction is passed on alone; an error on one side resets the other. The router behind can still distinguish
- * clients.
+ * Forwards TCP connections from a port on all addresses to one on loopback, unchanged: TLS ends in the router. The end
+ * of one direction is passed on alone; an error or a close on one side closes the other. The router can still
+ * distinguish clients, by their loopback address.
  */
 export function forward(from: number, to: number): Promise<Server> {
   const addressOf = makeSourceAddress()

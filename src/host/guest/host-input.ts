@@ -17,7 +17,7 @@ const configSchema = z.object({
 
 /**
  * Checks the configuration against its SHA-256 on the measured command line (`cmr.config=`), so that the host can only
- * choose a configuration that a measurement was signed for.
+ * choose a configuration for which a measurement was signed.
  * @throws HostInputError when the command line has no such digest, more than one, or a different one
  */
 export function checkConfiguration(bytes: Uint8Array, kernelCommandLine: string): void {
@@ -33,9 +33,9 @@ export function checkConfiguration(bytes: Uint8Array, kernelCommandLine: string)
 }
 
 /**
- * The secrets as environment variables.
- * @throws HostInputError when a name is not used by the configuration, because other environment variables could
- *   change how the program runs
+ * Reads the secrets as environment variables.
+ * @throws HostInputError when the text is malformed, or has a name that the configuration does not use, because other
+ *   environment variables could change how the program runs
  */
 export function readSecrets(
   text: string | undefined,

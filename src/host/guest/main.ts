@@ -14,14 +14,14 @@ const RUN_AS = '/usr/bin/run-as'
 
 const CONFIG = '/run/cmr/config'
 const SECRETS = '/run/cmr/secrets'
-/** For rehearsals; the real platform does not read it. */
+/** A simulated chip, for rehearsals; the real platform does not read it. */
 const CHIP = '/run/cmr/simulated-chip'
 const STANDIN_PLAN = '/run/cmr/standin'
 const TABLES = '/run/cmr/acpi'
 const IOMEM = '/run/cmr/iomem'
 
 /**
- * The program that PID 1 starts: checks the host's input and runs the router. When the router ends, the machine ends.
+ * The program that PID 1 starts: checks the host's input and runs the router. When the router exits, the machine stops.
  */
 async function main(): Promise<number> {
   const configuration = readFileSync(CONFIG)
@@ -43,7 +43,7 @@ async function main(): Promise<number> {
       HOME: '/tmp',
       TMPDIR: '/tmp',
       NODE_ENV: 'production',
-      // PID 1 stops the machine when the router ends, whatever processes are left.
+      // PID 1 stops the machine when the router exits, whatever other processes are left.
       CMR_UNGUARDED: '1',
       CMR_RUN_AS: RUN_AS,
       ...(existsSync(CHIP) ? { [CHIP_FILE_VARIABLE]: CHIP } : {}),
@@ -68,8 +68,8 @@ function checkTables(): void {
 }
 
 /**
- * The image's own provider, for rehearsals; its answers are made up, and it ends with the machine. Its evidence is of the
- * simulated chip that the host handed over, where there is one.
+ * Starts the image's own stand-in provider, for rehearsals. Its answers are made up, and it stops with the machine. Its
+ * evidence is that of the simulated chip that the host handed over, where there is one.
  */
 function startStandinProvider({ port, tlsPort, identity }: StandinPlan): void {
   say({ event: 'standin_provider' })
@@ -83,7 +83,7 @@ function startStandinProvider({ port, tlsPort, identity }: StandinPlan): void {
   if (chip !== undefined) standin.send({ type: 'chip', chip: JSON.parse(chip) }, () => {})
 }
 
-/** One line on the console, which the host reads. */
+/** Writes one line to the console, which the host can read. */
 function say(event: { readonly event: string; readonly reason?: string }): void {
   process.stdout.write(`${JSON.stringify({ at: new Date().toISOString(), ...event })}\n`)
 }

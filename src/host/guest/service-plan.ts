@@ -3,8 +3,8 @@ import { engineOfSecrets } from '../../protocol/storage-engines.ts'
 import { HostInputError, readSecrets } from './host-input.ts'
 
 /**
- * The guest's program, and the loopback port that its open port is forwarded to, where the program does not open that
- * port itself.
+ * The program that the guest runs. `forwardTo`: the loopback port that the guest's open port is forwarded to, where the
+ * program does not open that port itself.
  */
 export interface ServicePlan {
   readonly args: readonly string[]
@@ -12,11 +12,11 @@ export interface ServicePlan {
   readonly forwardTo?: number
   /** The image's stand-in provider, in a rehearsal. */
   readonly standin?: StandinPlan
-  /** Whether what it prints may be shown to the host. */
+  /** Whether the program's output may be shown to the host. */
   readonly shown: boolean
 }
 
-/** What the host hands over beside the configuration, as text. */
+/** What the host hands over besides the configuration, as text. */
 export interface HostItems {
   readonly secrets?: string | undefined
   readonly standin?: string | undefined
@@ -49,7 +49,7 @@ const port = z.int().min(1024).max(65_535)
 const standinSchema = z.strictObject({ port, tls_port: port, identity: z.looseObject({}) })
 
 /**
- * The program for this measured configuration: in production mode a router that starts sealed, in local mode a
+ * Plans the program for this measured configuration: in production mode a router that starts sealed, in local mode a
  * simulated one whose secrets the host supplies.
  * @throws HostInputError when the host supplies secrets in production, or a stand-in provider where the measured
  *   configuration allows no simulation
@@ -111,7 +111,7 @@ function planSimulated(configuration: string, hostSecrets: string | undefined): 
       CONNECTIONS_PER_SOURCE,
     },
     forwardTo: TLS_PORT,
-    // It welcomes its user with the key of a first customer.
+    // Its output contains the key of a first customer.
     shown: false,
   }
 }

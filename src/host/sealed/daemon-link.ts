@@ -11,7 +11,7 @@ export interface DaemonAnswer {
   readonly body: string
 }
 
-/** The supervisor's own access to the link, for the requests it makes in place of a worker. */
+/** The supervisor's own access to the link, for requests that it makes instead of a worker. */
 export interface DaemonLink {
   get(path: string): Promise<DaemonAnswer>
   post(path: string, body: Uint8Array): Promise<DaemonAnswer>

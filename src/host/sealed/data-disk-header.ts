@@ -1,15 +1,15 @@
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 
-/** The head of a data disk is this program's; what the kernel keeps begins behind it. */
+/** The head of a data disk belongs to this program; the kernel's part begins after it. */
 export const HEAD_BYTES = 1024 * 1024
 
 /** Why a disk is not opened, decided by its head. */
 export type HeadFault = 'not_ours' | 'damaged' | 'other_key'
 
 export interface DataDiskKeys {
-  /** AES-256-XTS and HMAC-SHA-256, 96 bytes in hex, as the kernel takes them. */
+  /** The sector keys, AES-256-XTS and HMAC-SHA-256: 96 bytes in hex, in the kernel's form. */
   readonly sectors: string
-  /** Tells a wrong secret before anything is decrypted. */
+  /** The HMAC key of the head, which detects a wrong secret before anything is decrypted. */
   readonly head: Buffer
 }
 
@@ -26,7 +26,7 @@ const END = CHECKSUM_AT + 32
 const SECTOR_KEY_BYTES = 96
 const INFO = 'confidential-model-router data disk v1'
 
-/** HKDF (RFC 5869) with SHA-256. */
+/** Derives the keys with HKDF-SHA-256 (RFC 5869). */
 export function deriveKeys(secret: Uint8Array, salt: Uint8Array): DataDiskKeys {
   const bytes = Buffer.from(hkdfSync('sha256', secret, salt, INFO, SECTOR_KEY_BYTES + 32))
   return {
@@ -35,7 +35,7 @@ export function deriveKeys(secret: Uint8Array, salt: Uint8Array): DataDiskKeys {
   }
 }
 
-/** The head of a new disk, whose keys were derived with this salt. */
+/** Builds the head of a new disk, whose keys were derived with this salt. */
 export function writeHead(salt: Uint8Array, keys: DataDiskKeys): Buffer {
   const head = Buffer.alloc(HEAD_BYTES)
   MAGIC.copy(head)
@@ -49,7 +49,7 @@ export function isBlank(head: Buffer): boolean {
   return head.equals(Buffer.alloc(head.length))
 }
 
-/** The keys of a disk that was made with this secret, or why it is not opened. */
+/** Reads the head: the keys of a disk that was made with this secret, or why it cannot be opened. */
 export function readHead(head: Buffer, secret: Uint8Array): DataDiskKeys | HeadFault {
   if (!head.subarray(0, MAGIC.length).equals(MAGIC)) return 'not_ours'
   const whole = head.length === HEAD_BYTES && isBlank(head.subarray(END))

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { deriveKeys, HEAD_BYTES, isBlank, readHead, writeHead } from './data-disk-header.ts'
 import { askForVolume, type VolumeAnswer } from './volume.ts'
 
-/** Why the ledger cannot be on its disk, for the operator. A disk that is not blank is never formatted. */
+/** Why the data disk with the ledger cannot be used, for the operator. A disk that is not blank is never formatted. */
 export const DATA_DISK_FAULTS = {
   missing: 'data_disk_missing: the configuration asks for a data disk, and the host attached none',
   too_small: 'data_disk_too_small: it has less than 64 MiB',
@@ -26,13 +26,13 @@ export type DataDiskFault = keyof typeof DATA_DISK_FAULTS
 const SECRET = /^[0-9a-f]{64}$/
 
 export interface DataDiskPlaces {
-  /** The device whose first MiB this program may read and write. */
+  /** The block device, of which this program may read and write the first MiB. */
   readonly device: string
   /** The socket of PID 1. */
   readonly volume: string
 }
 
-/** The encrypted disk with the embedded ledger. It is opened once and stays open as long as the machine runs. */
+/** The encrypted disk that holds the embedded ledger. It is opened once and stays open as long as the machine runs. */
 export class DataDisk {
   readonly #places: DataDiskPlaces
   /** Digest of the secret it was opened with. */
@@ -43,9 +43,10 @@ export class DataDisk {
   }
 
   /**
-   * Opens it with the operator's secret; a blank one is formatted, unless the ledger is known to have been somewhere.
+   * Opens the disk with the operator's secret. A blank disk is formatted, unless the ledger is known to have had
+   * entries.
    * @param position the last ledger position that the operator saw
-   * @returns why not, or undefined when the ledger's directory is on it
+   * @returns why it cannot be opened, or undefined when the ledger's directory is on it
    */
   async open(secret: string, position: number | undefined): Promise<DataDiskFault | undefined> {
     if (!SECRET.test(secret)) return 'malformed'
@@ -67,7 +68,7 @@ export class DataDisk {
     return faultOf(await askForVolume(this.#places.volume, 'open', keys.sectors))
   }
 
-  /** The head is written last: a disk whose formatting was cut short is not taken for a finished one. */
+  /** Writes the head last, so that a disk whose formatting was interrupted is not taken for a finished one. */
   async #format(secret: Buffer): Promise<DataDiskFault | undefined> {
     const salt = randomBytes(32)
     const keys = deriveKeys(secret, salt)
@@ -85,7 +86,7 @@ function faultOf(answer: VolumeAnswer): DataDiskFault | undefined {
   return answer === 'ok' ? undefined : answer
 }
 
-/** The head of the disk, or why it cannot be read. */
+/** Reads the head of the disk, or says why that failed. */
 async function readStart(path: string): Promise<Buffer | 'missing' | 'unreadable'> {
   try {
     const device = await open(path, 'r')

@@ -4,8 +4,8 @@ import type { AdminApi } from '../stack/admin-api.ts'
 const ledgerSchema = z.object({ position: z.int() })
 
 /**
- * A warning when the ledger is behind the last reported position: a host can replace a guest's disk with an earlier
- * copy.
+ * Returns a warning when the ledger is behind the last reported position: a host can replace a guest's disk with an
+ * earlier copy.
  */
 export async function findRollback(
   admin: AdminApi,

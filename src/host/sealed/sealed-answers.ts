@@ -13,12 +13,12 @@ export interface Reply {
 
 const PUBLIC = { 'access-control-allow-origin': '*' } as const
 
-/** When clients should retry a sealed router. */
+/** When clients should retry a sealed router, seconds. */
 const RETRY = { 'retry-after': '5' } as const
 
 const HEX_32 = /^[0-9a-f]{64}$/
 
-/** The answers of a sealed router: its evidence, that it is sealed, and the outcome of a document. */
+/** The answers of a sealed router: its evidence, the error that it is sealed, and the result of an unseal document. */
 export interface SealedAnswers {
   get(url: URL, source: string): Promise<Reply>
   unseal(document: Uint8Array): Promise<Reply>

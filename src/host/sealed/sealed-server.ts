@@ -11,14 +11,14 @@ import { MAX_UNSEAL_BYTES, UNSEAL_PATH } from '../../protocol/unseal.ts'
 import { createSealedAnswers, sealed, type Reply } from './sealed-answers.ts'
 import type { DaemonLink } from './daemon-link.ts'
 
-/** Serves in place of workers until the router has its secrets. */
+/** Serves instead of workers until the router has its secrets. */
 export interface SealedServer {
-  /** On loopback, behind the front. */
+  /** Ports on loopback, behind the front. */
   readonly ports: { readonly http: number; readonly https: number }
   close(): void
 }
 
-/** No honest client needs longer, and few connections are needed before the router serves. */
+/** Tight limits: no honest client needs longer, and few connections are needed before the router serves. */
 const TIMES: ServerOptions = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,

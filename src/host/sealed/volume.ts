@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** What PID 1 answers when it was asked for the data disk (image/init/volume.c). */
+/** The answers of PID 1 to a request for the data disk (image/init/volume.c). */
 export const VOLUME_ANSWERS = [
   'ok',
   'missing',
@@ -16,14 +16,14 @@ export const VOLUME_ANSWERS = [
 
 export type VolumeAnswer = (typeof VOLUME_ANSWERS)[number]
 
-/** Making the file system of a large disk takes minutes. */
+/** Creating the file system of a large disk takes minutes. */
 const TIMEOUT_MS = 600_000
 
 /**
  * Asks PID 1, which listens on this socket, to decrypt and mount the data disk.
- * @param request `format` makes a file system on a blank disk first
- * @param key of its sectors, hex
- * @throws Error when it does not answer
+ * @param request `format` first makes a file system on a blank disk
+ * @param key the key of its sectors, hex
+ * @throws Error when PID 1 does not answer, or gives an unknown answer
  */
 export async function askForVolume(
   path: string,

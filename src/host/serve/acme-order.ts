@@ -5,7 +5,7 @@ import { Client, crypto as acmeCrypto } from 'acme-client'
 import type { ListenAddress } from '../stack/listen-address.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 
-/** The certificate authority and the account there. */
+/** A certificate authority and the router's account there. */
 export interface AcmeAccount {
   /** The authority's directory (RFC 8555 section 7.1.1). */
   readonly directory: string
@@ -20,10 +20,10 @@ const CHALLENGE_PATH = '/.well-known/acme-challenge/'
 /** Polling of a pending order, ms. */
 const POLLING = { backoffMin: 1_000, backoffMax: 20_000, backoffAttempts: 20 }
 
-/** More than the polling of a slow order takes. The library itself waits for an answer for ever. */
+/** Time limit of an order, ms: longer than polling a slow order takes. The library itself would wait without limit. */
 const ORDER_MS = 900_000
 
-/** The account key in this state directory; generated if there is none. */
+/** Reads the account key from this state directory; generates one if there is none. */
 export async function acmeAccountKey(state: StateDir): Promise<string> {
   const kept = state.read(ACCOUNT_FILE)
   if (kept !== undefined) return kept
@@ -33,8 +33,8 @@ export async function acmeAccountKey(state: StateDir): Promise<string> {
 }
 
 /**
- * Orders a certificate by HTTP-01 (RFC 8555 section 8.3). The challenge is answered at `challengeAt` for as long
- * as the order takes; port 80 of every domain has to lead there.
+ * Orders a certificate by HTTP-01 (RFC 8555 section 8.3). Challenges are answered at `challengeAt` while the order is
+ * in progress; port 80 of every domain has to lead there.
  * @returns the chain, PEM, the leaf first
  * @throws Error when the authority refuses, with its reason, or takes too long
  */
@@ -57,10 +57,10 @@ export async function orderCertificate(
       csr: csrPem,
       termsOfServiceAgreed: true,
       challengePriority: ['http-01'],
-      // The library's own check of the challenge would come from inside the domain's network.
+      // Skip the library's own check of the challenge, which would come from inside the domain's network.
       skipChallengeVerification: true,
       challengeCreateFn: async (_authorization, { token }, answer) => {
-        // An order that was given up goes no further. It must not fail either: the library would then deactivate an
+        // An order that was abandoned must stop here, but not by failing: the library would then deactivate an
         // authorization that the next order may share.
         if (done.signal.aborted) await new Promise(() => {})
         answers.set(token, answer)
@@ -80,7 +80,10 @@ async function tooLong(limitMs: number, signal: AbortSignal): Promise<never> {
   throw new Error(`the authority did not finish the order within ${limitMs / 1_000} s`)
 }
 
-/** Serves only the pending challenges. */
+/**
+ * Serves only the pending challenges.
+ * @returns a function that stops the server
+ */
 async function answerChallenges(
   answers: ReadonlyMap<string, string>,
   { host, port }: ListenAddress,

@@ -11,7 +11,7 @@ import { writtenOrTold } from './written-or-told.ts'
 export interface CertificateDeps {
   readonly daemon: DaemonRpc
   readonly state: StateDir
-  /** Where challenges are answered. */
+  /** The address at which challenges are answered. */
   readonly challengeAt: ListenAddress
   /** Makes every listener use this key and chain. */
   readonly show: (tls: TlsMaterial) => Promise<void>
@@ -19,7 +19,7 @@ export interface CertificateDeps {
   readonly now: () => number
 }
 
-/** `service.tls`, and the chain file that the command line may name in its place. */
+/** `service.tls`, or the chain file that the command line names instead. */
 export type TlsSettings = Pick<
   NonNullable<ServiceConfig['tls']>,
   'domains' | 'acme_directory' | 'acme_email' | 'chain_file'
@@ -29,7 +29,10 @@ export type TlsSettings = Pick<
 export const CSR_FILE = 'tls.csr.pem'
 
 const HOUR_MS = 3_600_000
-/** Doubled after each further failure, so that Let's Encrypt's limit of five failures an hour is not met. */
+/**
+ * The wait after the first failed order, ms. It doubles with each further failure, to stay below Let's Encrypt's limit
+ * of five failures an hour.
+ */
 const FIRST_RETRY_MS = 300_000
 const MAX_TIMER_MS = 24 * HOUR_MS
 /** The fraction of a certificate's lifetime after which the next one is ordered. */
@@ -37,7 +40,7 @@ const RENEW_AFTER = 2 / 3
 
 /**
  * The key and the certificates of the public listeners. The daemon makes every key. A new certificate for the current
- * key only changes the listeners; a new key is first bound by a new attestation envelope, then used by the listeners.
+ * key only changes the listeners; a new key must be bound by a new attestation envelope before the listeners use it.
  */
 export class Certificates {
   readonly #deps: CertificateDeps
@@ -66,8 +69,8 @@ export class Certificates {
   }
 
   /**
-   * Reads the chain file again under the new configuration. Names and an authority that are new there take effect now:
-   * in the CSR, and in a certificate that is ordered for the key in service.
+   * Reads the chain file again under the new configuration. Changed domains and a changed authority take effect now: in
+   * the CSR, and in a certificate that is ordered for the key in service.
    */
   reload(criteria: TlsSettings): Promise<void> {
     return this.#enqueue(async () => {
@@ -86,7 +89,10 @@ export class Certificates {
     })
   }
 
-  /** Replaces the key: by ordering a certificate, by writing a CSR for the operator to have signed, or at once. */
+  /**
+   * Replaces the key: with ACME by ordering a certificate, with a chain file by writing a CSR for the operator to have
+   * signed, else at once.
+   */
   renew(): Promise<void> {
     return this.#enqueue(async () => {
       const { acme_directory: directory, chain_file: chain } = this.#criteria
@@ -100,7 +106,7 @@ export class Certificates {
     clearTimeout(this.#timer)
   }
 
-  /** Runs steps one after another; a failure is printed, and the current certificate stays in use. */
+  /** Runs steps one after another; a failure is logged, and the current certificate stays in use. */
   #enqueue(step: () => Promise<void>): Promise<void> {
     this.#queue = this.#queue.then(step).catch((error: unknown) => {
       const reason = messageOfThrown(error)
@@ -130,13 +136,16 @@ export class Certificates {
     return next
   }
 
-  /** Orders a certificate for the key that is obtained. Whatever fails, also that, is tried again later with a new key. */
+  /**
+   * Orders a certificate for the key that `obtain` returns. Any failure, also of `obtain`, is retried later with a new
+   * key.
+   */
   async #order(obtain: () => TlsMaterial | Promise<TlsMaterial>): Promise<void> {
     const { acme_directory: directory = '', acme_email: email, domains = [] } = this.#criteria
     const { state, challengeAt, now } = this.#deps
     try {
       const key = await obtain()
-      // Only now, so that without an authority its client takes no memory.
+      // Loaded only now, so that the ACME client takes no memory where no authority is configured.
       const { acmeAccountKey, orderCertificate } = await import('./acme-order.ts')
       const account = { directory, email, keyPem: await acmeAccountKey(state) }
       const csr = await makeCsr(key.keyPem, domains)
@@ -153,7 +162,7 @@ export class Certificates {
     }
   }
 
-  /** First the envelope, then the listeners. */
+  /** Puts a key and certificate into service: first in the envelope, then in the listeners. */
   async #move(tls: TlsMaterial): Promise<void> {
     const sameKey = tls.keyPem === this.#current.keyPem
     await this.#serve(sameKey ? tls : await this.#deps.daemon.renewTls(tls))
@@ -168,7 +177,9 @@ export class Certificates {
     this.#deps.log(`  tls      certificate in service until ${until}`)
   }
 
-  /** A request that cannot be written, as on a full disk, keeps no key that is bound already from the listeners. */
+  /**
+   * Writes the CSR. A failed write, as on a full disk, must not keep a key that is already bound from the listeners.
+   */
   async #writeCsr({ keyPem }: TlsMaterial): Promise<void> {
     const { domains } = this.#criteria
     if (domains === undefined) return
@@ -191,8 +202,8 @@ export class Certificates {
 }
 
 /**
- * How long to wait before the next order after orders that failed one after another.
- * @param failures at least 1
+ * The pause before the next order after consecutive failed orders.
+ * @param failures the number of consecutive failures, at least 1
  * @returns milliseconds, an hour at most
  */
 export function retryDelayMs(failures: number): number {

@@ -17,7 +17,7 @@ export interface Validity {
 
 const ONE_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** @throws ChainRefused when a certificate is missing or malformed */
+/** @throws ChainRefused when the file cannot be read */
 export function readChainFile(file: string): string {
   try {
     return readFileSync(file, 'utf8')
@@ -36,7 +36,7 @@ export function isFor(chainPem: string, keyPem: string): boolean {
 }
 
 /**
- * Checks what a client checks apart from its list of authorities: order, dates, names.
+ * Checks everything that a client checks except whether it trusts the authority: order, dates, names.
  * @throws ChainRefused with the first check that fails
  */
 export function checkChain(chainPem: string, domains: readonly string[], now: number): Validity {

@@ -1,12 +1,12 @@
 import type { LogEvent as DaemonEvent, LogFields as DaemonFields } from '../../enclave/log.ts'
 import type { LogEvent as WorkerEvent, LogFields as WorkerFields } from '../../worker/http/log.ts'
 
-/** What the supervisor itself says where its console is read by strangers. */
+/** Events of the supervisor itself, for a console that strangers can read. */
 export type SupervisorEvent =
-  /** It was not started, for `reason`. */
+  /** The router was not started, for `reason`. */
   | 'start_refused'
   | 'simulated_platform'
-  /** It waits for a document of its operator. */
+  /** The router waits for an unseal document of its operator. */
   | 'sealed'
   /** The secrets of a document were refused, for `reason`. */
   | 'secrets_refused'
@@ -18,7 +18,7 @@ export type SupervisorEvent =
 
 const SENTENCE = /^[\x20-\x7e]{1,2000}$/
 
-/** Forms of values; anything else is left out. */
+/** The allowed forms of values; any other value is left out. */
 const FORMS = {
   time: (value) => typeof value === 'string' && /^[0-9TZ:.-]{1,32}$/.test(value),
   flag: (value) => typeof value === 'boolean',
@@ -27,13 +27,13 @@ const FORMS = {
   word: (value) => typeof value === 'string' && /^[A-Za-z0-9_.:/-]{1,128}$/.test(value),
   /** One line in this project's own words. */
   sentence: (value) => typeof value === 'string' && SENTENCE.test(value),
-  /** Places in the source. */
+  /** Positions in the source code. */
   frames: (value) => Array.isArray(value) && value.every((one) => SENTENCE.test(String(one))),
 } as const satisfies Readonly<Record<string, (value: unknown) => boolean>>
 
 /**
- * The members that leave, by their form. Counts of tokens and costs do not: together with sizes and times on the network
- * they would tell the host more than it sees.
+ * The members of a log line that may be shown, with the form of their values. Token counts and costs are never shown:
+ * together with sizes and times on the network they would tell the host more than it can see itself.
  */
 const MEMBERS = {
   at: 'time',
@@ -67,7 +67,7 @@ const MEMBERS = {
   Record<'at' | 'event' | keyof DaemonFields | keyof WorkerFields, keyof typeof FORMS | undefined>
 >
 
-/** Every event of supervisor, daemon and worker; the compiler demands that none is missing. */
+/** Every event of supervisor, daemon and worker; the compiler ensures that none is missing. */
 const EVENTS: Readonly<Record<SupervisorEvent | DaemonEvent | WorkerEvent, true>> = {
   start_refused: true,
   simulated_platform: true,

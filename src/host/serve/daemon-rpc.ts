@@ -3,15 +3,15 @@ import type { DaemonTls, FromDaemon, TlsMaterial, ToDaemon } from '../../protoco
 const RESPONSE_TIMEOUT_MS = 90_000
 
 /**
- * A reload or a new key may wait for several captures, each for a minute. It is not given up earlier, because the daemon would
- * still adopt it: one that stands still is killed long before.
+ * A reload or a new key may wait for several captures of up to a minute each. The request is not abandoned earlier,
+ * because the daemon would still adopt the change; a daemon that is frozen is killed long before this limit.
  */
 const ADOPTION_TIMEOUT_MS = 600_000
 
-/** What answers a request. */
+/** How to recognise the answer to a request. */
 interface Expected {
   readonly answers: readonly FromDaemon['type'][]
-  /** The answer repeats it. */
+  /** An id that the answer must repeat. */
   readonly id?: number
   readonly limitMs: number
 }
@@ -21,7 +21,7 @@ interface Waiting {
   readonly fail: (reason: Error) => void
 }
 
-/** Requests to the daemon that it answers with a message, one at a time. */
+/** Sends requests to the daemon that it answers with a message, one at a time. */
 export class DaemonRpc {
   readonly #send: (message: ToDaemon) => void
   #queue: Promise<unknown> = Promise.resolve()
@@ -33,17 +33,17 @@ export class DaemonRpc {
     this.#send = send
   }
 
-  /** To be called with every message from the daemon. */
+  /** Must be called with every message from the daemon. */
   receive(message: FromDaemon): void {
     this.#waiting?.hear(message)
   }
 
-  /** To be called when the daemon's process has ended: what it was asked it will not answer. */
+  /** Must be called when the daemon's process has ended: it will not answer the pending request. */
   ended(): void {
     this.#waiting?.fail(new Error('the enclave daemon ended before it answered: try again'))
   }
 
-  /** A new key with a self-signed certificate, not in use yet. */
+  /** Makes a new key with a self-signed certificate, not in use yet. */
   async prepareTls(domains: readonly string[]): Promise<DaemonTls> {
     const answer = await this.#call(
       { type: 'prepare_tls', domains: [...domains] },
@@ -68,8 +68,9 @@ export class DaemonRpc {
   }
 
   /**
-   * Sends a reload with this id and returns why it was refused, or null when it took effect.
-   * @throws Error when the daemon does not answer, or ends before
+   * Sends a reload by calling `send` with a new id.
+   * @returns why it was refused, or null when it took effect
+   * @throws Error when the daemon does not answer, or ends before that
    */
   async reloaded(send: (id: number) => void): Promise<string | null> {
     this.#reloads += 1

@@ -3,7 +3,7 @@ export interface Watched {
   readonly name: string
   /** Resolves with a description of its health; rejects when there is no answer. */
   readonly probe: () => Promise<string>
-  /** Called when there was no answer for too long. */
+  /** Kills the process; called when there was no answer for too long. */
   readonly kill: () => void
 }
 
@@ -17,7 +17,7 @@ export interface LivenessDeps {
 const HEALTHY = 'ok'
 
 /**
- * Checks every process that is there at a fixed interval, prints changes of its health, and kills one that no longer answers: a
+ * Checks every running process at a fixed interval, logs changes of its health, and kills one that no longer answers: a
  * frozen process keeps its sockets, so nothing else would notice.
  * @returns a function that stops the checks
  */
@@ -48,7 +48,7 @@ export function watchLiveness(watched: () => readonly Watched[], deps: LivenessD
 
   const round = () => {
     const here = watched()
-    // What is said of one that is gone must not count against the next of its name.
+    // Missed checks of a process that is gone must not count against its successor of the same name.
     for (const name of missed.keys()) {
       if (!here.some((one) => one.name === name)) missed.delete(name)
     }

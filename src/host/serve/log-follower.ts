@@ -3,10 +3,10 @@ import { StringDecoder } from 'node:string_decoder'
 
 const CHUNK_BYTES = 64 * 1024
 
-/** A line that is longer is no log line of this program. */
+/** A longer line is not a log line of this program. */
 const MAX_LINE_CHARS = 64 * 1024
 
-/** Reads what was added to a log file since the last look, line by line. */
+/** Reads the lines that were added to a log file since the last call of `look`. */
 export class LogFollower {
   readonly #path: string
   readonly #line: (text: string) => void
@@ -21,7 +21,9 @@ export class LogFollower {
     this.#line = line
   }
 
-  /** A file that is not there yet has no lines; one that was replaced is read from its beginning. */
+  /**
+   * Reads on. A file that does not exist yet has no lines; one that was replaced or emptied is read from its beginning.
+   */
   look(): void {
     let file: number
     try {

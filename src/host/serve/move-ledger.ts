@@ -15,24 +15,28 @@ import { StartError } from '../stack/start-error.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
-/** What was moved. */
+/** The result of a move. */
 export interface MovedLedger {
-  /** The ledger from now on. */
+  /** The file of the ledger from now on. */
   readonly file: string
-  /** The former one, out of the way. It still has receipts and must be deleted like a backup. */
+  /** The former file, renamed. It still holds receipts, and must be deleted like a backup. */
   readonly former: string
   /** Rows of all tables. */
   readonly rows: number
 }
 
-/** Tables of workerd itself, which have nothing of the ledger's. */
+/** Prefix of workerd's own tables, which hold no data of the ledger. */
 const OF_WORKERD = '_cf_'
 
-/** Files beside a database whose content SQLite takes for a part of it, whichever database they were written for. */
+/**
+ * Suffixes of the log files beside a database. SQLite reads them as part of the database, whichever database they were
+ * written for.
+ */
 const LOGS = ['-wal', '-journal']
 
 /**
- * To be called before a state directory is opened, which makes it where there is none, and closes it to other accounts.
+ * Must be called before the state directory is opened: opening creates a missing directory and restricts its
+ * permissions.
  * @throws StartError when there is no such directory, or no ledger in it to move
  */
 export function requireLedger(stateDir: string, to: EmbeddedEngine): void {
@@ -45,11 +49,11 @@ export function requireLedger(stateDir: string, to: EmbeddedEngine): void {
 }
 
 /**
- * Moves the ledger of a state directory to the other embedded engine: a checked copy, then the former file is renamed.
- * Whenever it is interrupted, one complete ledger is there, or two of which no engine takes either.
- * @param state no router runs on it
- * @throws StartError when there is none to move, when there is one already or a part of one, when it is damaged, or when it
- *   cannot be copied
+ * Moves the ledger of a state directory to the other embedded engine: makes a checked copy, then renames the former
+ * file. Whenever this is interrupted, there is one complete ledger, or there are two and neither engine starts.
+ * @param state no router may be running on it
+ * @throws StartError when there is no ledger to move, when a ledger or a part of one is already at the target, when the
+ *   ledger is damaged, or when it cannot be copied
  */
 export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngine): MovedLedger {
   const directory = state.directory('storage')
@@ -70,16 +74,19 @@ export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngin
   syncToDisk(dirname(file))
   const former = `${source}.moved`
   renameSync(source, former)
-  // Where it could not be brought into its file, as on a full disk.
+  // Logs remain where SQLite could not merge them into the file, as on a full disk.
   for (const log of LOGS) {
     if (existsSync(source + log)) renameSync(source + log, former + log)
   }
-  // What was reserved when it last served has long ended.
+  // Reservations from when the ledger last served are obsolete.
   rmSync(`${source}.reservations`, { force: true })
   return { file, former, rows }
 }
 
-/** The file to be moved. @throws StartError when there is none */
+/**
+ * The file to be moved.
+ * @throws StartError when there is none
+ */
 function formerLedger(directory: string, to: EmbeddedEngine): string {
   const from = to === 'sqlite' ? 'durable-object' : 'sqlite'
   const source = join(directory, EMBEDDED_LEDGERS[from])
@@ -87,7 +94,7 @@ function formerLedger(directory: string, to: EmbeddedEngine): string {
   throw new StartError(`there is no ledger of STORAGE=${from} to move: ${source} is missing`)
 }
 
-/** @throws StartError where a database that is no longer there has left its log behind: the copy would be read through it */
+/** @throws StartError where a deleted database has left a log: SQLite would apply it to the copy */
 function refuseLogs(file: string): void {
   const left = LOGS.map((log) => file + log).find((path) => existsSync(path))
   if (left === undefined) return
@@ -96,7 +103,10 @@ function refuseLogs(file: string): void {
   )
 }
 
-/** What is left of a copy would take the room that the router needs to go on with the former file. */
+/**
+ * Copies the ledger, or removes what was copied: a partial copy would take the disk space that the router needs to
+ * continue with the former file.
+ */
 function copyOrNothing(source: string, copy: string): number {
   try {
     return copyLedger(source, copy)
@@ -108,7 +118,7 @@ function copyOrNothing(source: string, copy: string): number {
   }
 }
 
-/** @returns how many rows there are in all tables, the same in both */
+/** @returns the number of rows in all tables, which is the same in both files */
 function copyLedger(source: string, copy: string): number {
   const original = new DatabaseSync(source)
   try {

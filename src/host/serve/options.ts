@@ -5,23 +5,23 @@ import { parseListenAddress, type ListenAddress } from '../stack/listen-address.
 
 /** The options of `npm run serve`, from the command line or else from the environment. */
 export interface ServeOptions {
-  /** Checked by the command to be present. */
+  /** The command checks that it is present. */
   readonly config: string
   readonly stateDir: string
   readonly https: ListenAddress
   readonly http: ListenAddress
-  /** In place of `service.workers`. */
+  /** Replaces `service.workers`. */
   readonly workers?: number
   readonly drainSeconds: number
   /** Per workerd process; by default as many as the open files allow. */
   readonly maxOpenRequests?: number
   /** Connections of one client to one worker; by default a quarter of the worker's capacity. */
   readonly connectionsPerSource?: number
-  /** How long a client may take for what waits for it; by default five minutes. */
+  /** How long a client may leave data unread that waits for it; by default five minutes. */
   readonly unreadSeconds?: number
-  /** Starts without secrets, which come later in a document of the operator. */
+  /** Starts without secrets, which arrive later in a document of the operator. */
   readonly sealed?: boolean
-  /** Strangers read the console: allow-listed JSON lines, and nothing else, are printed. */
+  /** Strangers can read the console, so only allow-listed JSON lines are printed. */
   readonly jsonConsole?: boolean
   /** The guest's data disk, and the socket of PID 1, which opens it. */
   readonly dataDisk?: string
@@ -32,7 +32,7 @@ export interface ServeOptions {
   readonly acmeHttp: ListenAddress
 }
 
-/** In a guest, where its data disk is and who opens it. */
+/** In a guest, the device of its data disk and the socket of PID 1, which opens it. */
 export function dataDiskPlaces({ dataDisk, volume }: ServeOptions): DataDiskPlaces | undefined {
   return dataDisk === undefined || volume === undefined ? undefined : { device: dataDisk, volume }
 }
@@ -89,7 +89,7 @@ export function addServeOptions(command: Command): Command {
     )
 }
 
-/** What clients may take of the router. */
+/** Adds the options for the limits of clients. */
 function addLimits(command: Command): Command {
   return command
     .addOption(
@@ -118,7 +118,7 @@ function addLimits(command: Command): Command {
     )
 }
 
-/** What the guest's own program gives. */
+/** Adds the options that the guest's own program passes. */
 function addGuestOptions(command: Command): Command {
   return command
     .addOption(

@@ -8,15 +8,15 @@ const RESPONSE_TIMEOUT_MS = 4_000
 
 /** The health checks of each part. */
 export interface Probes {
-  /** Those that are up. */
+  /** The parts that are running. */
   watched(): readonly Watched[]
   close(): void
 }
 
-/** The daemon's further threads. */
+/** The carriers, which are further threads of the daemon. */
 export interface WatchedCarriers {
   readonly links: () => readonly LinkEnd[]
-  /** Ends the thread that listens on this port; the daemon starts it again. */
+  /** Terminates the thread that listens on this port; the daemon starts it again. */
   readonly end: (port: number) => void
 }
 

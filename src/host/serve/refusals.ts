@@ -14,7 +14,7 @@ import { formatAddress } from '../stack/listen-address.ts'
 import type { ServeOptions } from './options.ts'
 import type { Secrets } from './secrets.ts'
 
-/** The facts that decide about a start in production mode. */
+/** The facts that decide whether a start in production mode is refused. */
 export interface StartFacts {
   readonly options: ServeOptions
   /** Worker processes. */
@@ -30,17 +30,17 @@ export interface StartFacts {
   readonly hardware: boolean
   /** Permission bits of the configuration file. */
   readonly configMode: number
-  /** The router gets its secrets later, in a document of its operator. */
+  /** Whether the router gets its secrets later, in a document of its operator. */
   readonly sealed: boolean
   /** The options of Node for this process and for those that it starts. */
   readonly nodeOptions: readonly string[]
-  /** Whether Node was told to take any certificate. */
+  /** Whether Node is configured to accept any TLS certificate (`NODE_TLS_REJECT_UNAUTHORIZED`). */
   readonly tlsUnverified: boolean
 }
 
 const MIN_TOKEN_LENGTH = 24
 
-/** Every reason against a start in production mode, each as one line `<where>: <why>`. */
+/** Finds every reason to refuse a start in production mode, each as one line `<where>: <why>`. */
 export function findRefusals(facts: StartFacts): string[] {
   const { config, secrets } = facts
   if (config.service.mode !== 'production') {
@@ -77,7 +77,10 @@ function openSecrets({ values }: Secrets): string[] {
   )
 }
 
-/** A document is for the digest of the operator's file, and the configuration in force would have another. */
+/**
+ * A document names the digest of the operator's file, but the configuration in effect, with the stand-in's address
+ * filled in, would have another digest.
+ */
 function standinWhileSealed({ sealed, usesStandin }: StartFacts): string[] {
   if (!sealed || !usesStandin) return []
   return [
@@ -122,7 +125,10 @@ function storageProblems({ workers, storage, secrets, sealed }: StartFacts): str
   ]
 }
 
-/** Between a guest and its database is the host: only an authority that was measured can vouch for the database. */
+/**
+ * The host is between a guest and its database, so only an authority in the measured configuration can prove the
+ * identity of the database.
+ */
 function databaseTlsProblems({ options, config, storage, secrets }: StartFacts): string[] {
   const ca = config.service.database_ca
   if (ca !== undefined && !areAuthorities(ca)) {
@@ -169,10 +175,12 @@ function openConfigFile({ options, configMode }: StartFacts): string[] {
   ]
 }
 
-/** Options of Node that show others what a process holds. Those of one kind begin alike. */
+/** Options of Node that expose a process's memory or keys to others. Options of one kind share a prefix. */
 const EXPOSING = ['--inspect', '--tls-keylog', '--heapsnapshot'] as const
 
-/** Debugger, snapshots and logged TLS keys give out the receipt key and prompts, and no evidence would tell of them. */
+/**
+ * A debugger, heap snapshots and logged TLS keys disclose the receipt key and prompts, and no evidence would show it.
+ */
 function openMemory({ nodeOptions }: StartFacts): string[] {
   return nodeOptions
     .map((option) => option.replace(/=.*$/s, '').replaceAll('_', '-'))
@@ -183,7 +191,7 @@ function openMemory({ nodeOptions }: StartFacts): string[] {
     )
 }
 
-/** NVIDIA's verdicts rest on the certificate of its service alone. */
+/** NVIDIA's verdicts are authenticated only by the TLS certificate of its service. */
 function unverifiedTls({ tlsUnverified }: StartFacts): string[] {
   if (!tlsUnverified) return []
   return [

@@ -2,16 +2,16 @@ import type { RouterConfig } from '../../protocol/config.ts'
 import { pinsNoOs, type ProviderPolicy } from '../../protocol/provider-policy.ts'
 import type { Platform } from '../../protocol/boot.ts'
 
-/** What a router in production mode stands on. */
+/** The conditions under which a router in production mode runs. */
 export interface Footing {
   readonly platform: Platform
   /** Whether a provider is the stand-in. */
   readonly standin: boolean
-  /** Whether a part that crashes leaves its memory on the disk. */
+  /** Whether a part that crashes writes its memory to the disk. */
   readonly coreDumps: boolean
 }
 
-/** The warnings that are printed at every start and every reload. */
+/** The warnings to print at every start and every reload. */
 export function warnings(
   config: RouterConfig,
   { platform, standin, coreDumps }: Footing,

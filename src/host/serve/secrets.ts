@@ -26,7 +26,7 @@ export function readSecrets(names: Iterable<string>, environment: Environment): 
   return { values, problems }
 }
 
-/** Removes the secrets from an environment that children would inherit; they get theirs in other ways. */
+/** Removes the secrets from an environment that child processes would inherit; they get their secrets in other ways. */
 export function withoutSecrets(environment: Environment, names: Iterable<string>): Environment {
   const hidden = new Set(names)
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !hidden.has(name)))
@@ -40,7 +40,7 @@ function readSecretFile(
 ): void {
   try {
     const found = statSync(file)
-    // Reading a pipe would wait for whoever writes it, at each reload again.
+    // Reading a pipe would block until somebody writes to it, at every reload again.
     if (!found.isFile()) {
       problems.push(`${name}_FILE: ${file} is not a regular file`)
       return

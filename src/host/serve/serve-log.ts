@@ -6,14 +6,14 @@ import { consoleLine, type SupervisorEvent } from './console-line.ts'
 import { LogFollower } from './log-follower.ts'
 
 /**
- * Logs a line for the operator of this machine. Where the console is for strangers, the event alone is shown there, and
- * its reason.
+ * Logs a line for the operator of this machine. Where strangers can read the console, it shows only the event and its
+ * reason.
  */
 export type ServeLog = (text: string, event?: SupervisorEvent, reason?: string) => void
 
 /**
- * Prints a line, and appends it with its time to `log/serve.log`. Where it cannot be appended, as on a full disk, it is
- * printed alone: what is told of a part must never keep that part from being restarted.
+ * Opens a log that prints each line and appends it, with its time, to `log/serve.log`. Where appending fails, as on a
+ * full disk, the line is only printed: logging must never prevent a part from being restarted.
  */
 export function openServeLog(state: StateDir, jsonConsole: boolean): ServeLog {
   const file = join(state.directory('log'), 'serve.log')
@@ -24,12 +24,12 @@ export function openServeLog(state: StateDir, jsonConsole: boolean): ServeLog {
     try {
       appendFileSync(file, `${new Date().toISOString()} ${text.trim()}\n`, { mode: 0o600 })
     } catch {
-      // The console has it.
+      // The line is on the console.
     }
   }
 }
 
-/** One JSON line of the supervisor on a console that strangers read. */
+/** Prints one JSON line of the supervisor to a console that strangers can read. */
 export function printEvent(event: SupervisorEvent, reason?: string): void {
   const fields = { at: new Date().toISOString(), event, reason: reason?.replaceAll('\n', ' ') }
   printAllowed(JSON.stringify(fields))
@@ -39,9 +39,10 @@ const LOOK_MS = 500
 const EMPTY_MS = 10_000
 
 /**
- * Keeps the logs of all parts short while they run, and shows what some of them hold, as far as strangers may see it.
- * @param shown the parts whose logs are shown
- * @returns a function that shows the rest and ends both
+ * Limits the size of all parts' logs while they run, and prints the lines of some of them, as far as strangers may see
+ * them.
+ * @param shown the parts whose logs are printed
+ * @returns a function that prints the remaining lines and stops
  */
 export function tendLogs(state: StateDir, shown: readonly string[]): () => void {
   const directory = state.directory('log')
@@ -54,7 +55,7 @@ export function tendLogs(state: StateDir, shown: readonly string[]): () => void 
   const timers = [
     ...(followers.length === 0 ? [] : [setInterval(look, LOOK_MS)]),
     setInterval(() => {
-      // What is emptied is shown before.
+      // Print the lines before they are removed.
       look()
       emptyLargeLogs(directory)
     }, EMPTY_MS),
@@ -66,7 +67,7 @@ export function tendLogs(state: StateDir, shown: readonly string[]): () => void 
   }
 }
 
-/** What cannot be read or opened at the moment is left alone: the router serves all the same. */
+/** Logs that cannot be read or opened at the moment are skipped: the router serves all the same. */
 function emptyLargeLogs(directory: string): void {
   const logs = unlessFailed(() => readdirSync(directory)) ?? []
   for (const name of logs.filter((one) => one.endsWith('.log'))) {

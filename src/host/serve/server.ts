@@ -33,7 +33,7 @@ export interface ServerPlan {
   readonly log: ServeLog
 }
 
-/** The first restart comes soon, to keep the interruption short; restarts never stop. */
+/** The first restart follows soon, to keep the interruption short; restarts never stop. */
 const POLICY: RestartPolicy = { firstMs: 500, growth: 2, maxDelayMs: 30_000, maxCrashes: undefined }
 const HEALTH_TIMEOUT_MS = 60_000
 const OTHERS_GRACE_MS = 2_000
@@ -142,15 +142,18 @@ export class Server {
     })
   }
 
-  /** Whether it waits for its secrets. */
+  /** Whether the router waits for its secrets. */
   get sealed(): boolean {
     return this.#start.adminToken === null
   }
 
-  /** @throws StartError when a part does not start; otherwise resolves once every part answers */
+  /**
+   * Starts all parts. Resolves once every part answers, or, where the router is sealed, once it waits for its secrets.
+   * @throws StartError when a part does not start
+   */
   async start(): Promise<void> {
     this.#warn(this.#start)
-    // A reload that is asked for meanwhile needs the daemon.
+    // A reload that is requested in the meantime needs the daemon, so it must wait.
     await this.#inTurn(() => this.#supervisor.startEnclave())
     if (!this.sealed) return this.#serve()
     this.#fronts.relayTo(await this.#unsealing.open())
@@ -171,7 +174,7 @@ export class Server {
     log(`  Confidential Model Router is serving: ${where}`, 'serving')
     const { tls } = this.#parts
     if (tls === undefined) return
-    // As of now: a reload may have come since the workers were started.
+    // Uses the current settings: there may have been a reload since the workers were started.
     this.#certificates = new Certificates(
       {
         daemon: this.#rpc,
@@ -211,10 +214,10 @@ export class Server {
   }
 
   /**
-   * Applies a changed configuration and changed secrets without interruption. The daemon decides: nothing here uses
-   * what it refuses, which it reports itself.
+   * Applies a changed configuration and changed secrets without interruption. The daemon decides: if it refuses them,
+   * nothing here uses them, and the daemon reports the reason itself.
    * @throws StartError when there is a reason not to serve with them
-   * @throws Error when the daemon does not answer; the former ones stay in force
+   * @throws Error when the daemon does not answer; the former ones stay in effect
    */
   reload(plan: (given?: UnsealDocument['secrets']) => Start): Promise<void> {
     return this.#inTurn(async () => {
@@ -230,7 +233,9 @@ export class Server {
     })
   }
 
-  /** Changes of configuration and secrets, one after another: each begins with what the former left in force. */
+  /**
+   * Runs changes of configuration and secrets one after another, so that each starts from the result of the one before.
+   */
   #inTurn(change: () => Promise<void>): Promise<void> {
     const turn = this.#changes.then(change)
     this.#changes = turn.catch(() => {})
@@ -243,7 +248,7 @@ export class Server {
   }
 
   /**
-   * Stops the router: running requests have `graceMs` to finish; meanwhile every new one is answered 503 with
+   * Stops the router: running requests get `graceMs` to finish; meanwhile every new one is answered with 503 and
    * `Retry-After`.
    */
   async stop(graceMs: number): Promise<void> {
@@ -257,7 +262,9 @@ export class Server {
     await this.#fronts.close()
   }
 
-  /** Durable Objects have one writer: with them, connections wait in the queue until the old process is gone. */
+  /**
+   * Replaces the workers. Durable Objects have one writer: with them, connections wait until the old process is gone.
+   */
   #replaceWorkers(): Promise<void> {
     const { options, storage } = this.#start
     const together = STORAGE_ENGINES[storage.engine].shared

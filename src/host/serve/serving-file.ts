@@ -11,7 +11,7 @@ const servingSchema = z.object({
   https_port: z.int(),
   /** Whether attestation is simulated. */
   simulated: z.boolean(),
-  /** Whether it waits for its secrets. */
+  /** Whether the router waits for its secrets. */
   sealed: z.boolean().default(false),
   /** Path of the release root's public JWK. */
   root_key: z.string(),

@@ -20,21 +20,23 @@ import type { ServeOptions } from './options.ts'
 import { findRefusals } from './refusals.ts'
 import { readSecrets, type Secrets } from './secrets.ts'
 
-/** Everything a start in production mode needs, checked. */
+/** Everything that a start in production mode needs, checked. */
 export interface Start {
   readonly options: ServeOptions
   /** Worker processes. */
   readonly workers: number
-  /** Threads of the daemon beside its main thread that carry their calls; none: the main thread does. */
+  /**
+   * Carriers: threads of the daemon beside its main thread that carry the workers' calls. With 0, the main thread does.
+   */
   readonly carriers: number
   readonly config: RouterConfigFile
   readonly platform: Platform
   readonly storage: StorageSettings
   /** Null: the router is sealed. */
   readonly adminToken: string | null
-  /** The secrets of the document it was made from. */
+  /** The secrets of the document that this start was made from. */
   readonly given?: Readonly<Record<string, string>> | undefined
-  /** Of the guest's data disk, where the configuration asks for one. */
+  /** The key of the guest's data disk, where the configuration requires one. */
   readonly dataDiskKey?: string | undefined
   /** Values of the variables that the configuration names. */
   readonly providerSecrets: Readonly<Record<string, string>>
@@ -42,15 +44,15 @@ export interface Start {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Those that the configuration asks for. */
+/** The router's own secrets that the configuration requires. */
 function ownSecrets({ service }: RouterConfig): string[] {
   return service.data_disk ? [...OWN_SECRETS, DATA_DISK_KEY] : [...OWN_SECRETS]
 }
 
 /**
- * Reads the configuration and the secrets, for a start.
- * @param given the secrets of a document, for a router that was started sealed; before the first document it starts
- *   without
+ * Reads the configuration and the secrets for a start.
+ * @param given the secrets of a document, for a router that was started sealed; absent before the first document, when
+ *   the router starts without secrets
  * @param config the current configuration, where only the secrets are new: the file may have changed since
  * @throws StartError when there is a reason not to serve with them; the message lists all reasons
  */
@@ -102,14 +104,16 @@ export function planStart(
   }
 }
 
-/** Those of the command line count for this process, those of the variable for all that it starts, too. */
+/**
+ * Node's options on the command line apply to this process, those in the variable also to the processes that it starts.
+ */
 function nodeOptions({ NODE_OPTIONS: given = '' }: Environment): string[] {
   return [...process.execArgv, ...given.split(/[\s"]+/)]
 }
 
 /**
- * The same for a reload. Of the secrets of a former document those count that the new configuration asks for: it was checked when it
- * came, and a provider may have been removed since.
+ * Like `planStart`, for a reload. Secrets of a former document that the new configuration does not use are ignored: the
+ * document was checked when it arrived, and a provider may have been removed since.
  * @throws StartError when there is a reason not to serve with them; the message lists all reasons
  */
 export function planReload(
@@ -134,8 +138,8 @@ function checkNames(values: Readonly<Record<string, string>>, known: readonly st
 }
 
 /**
- * The engine where `STORAGE` is not set. An environment with the secret of an engine that is not named leaves it open
- * which one is meant: several workers are refused then.
+ * Chooses the engine where `STORAGE` is not set. If the environment has the secret of an engine, it is unclear which
+ * engine is meant; the engine is then chosen as for one worker, so that several workers are refused.
  */
 function unnamedEngine(
   given: Readonly<Record<string, string>>,
@@ -169,7 +173,10 @@ function secretNames(config: RouterConfig): string[] {
   return [...ofProviders, ...webhookSecretNames(config.service.webhooks)]
 }
 
-/** The stand-in's address is filled in later; it is always on loopback. */
+/**
+ * The configuration with a loopback address for the stand-in, whose real address is filled in later and is always on
+ * loopback.
+ */
 function withRealAddresses(file: RouterConfigFile): RouterConfig {
   const check = checkConfig(JSON.parse(file.textFor({ port: 1, tlsPort: 1, rootJwk: {} })))
   return check.ok ? check.config : file.config

@@ -16,11 +16,11 @@ export interface UnsealingDeps {
   readonly rpc: DaemonRpc
   readonly link: LinkCertificates
   /**
-   * The start with these secrets.
+   * Plans the start with these secrets.
    * @throws StartError when the router cannot serve with these secrets
    */
   readonly plan: (secrets: UnsealDocument['secrets']) => Start
-  /** Where this machine may have one. */
+  /** Set where this machine may have a data disk. */
   readonly dataDisk: DataDiskPlaces | undefined
   readonly log: ServeLog
 }
@@ -42,7 +42,7 @@ export class Unsealing {
     this.#daemon = createDaemonLink(deps.link, () => deps.parts.daemon?.linkPort)
   }
 
-  /** Serves in place of the workers, with the attested TLS key. Resolves with its loopback ports. */
+  /** Serves instead of the workers, with the attested TLS key. Resolves with its loopback ports. */
   async open(): Promise<SealedServer['ports']> {
     const { tls } = this.#deps.parts
     if (tls === undefined) throw new Error('the sealed server needs the daemon first')
@@ -50,7 +50,10 @@ export class Unsealing {
     return this.#server.ports
   }
 
-  /** Applies the secrets of a document and reports the outcome to the daemon. Undefined: they were refused. */
+  /**
+   * Applies the secrets of a document and reports the result to the daemon.
+   * @returns undefined if they were refused
+   */
   async take(document: UnsealDocument): Promise<Start | undefined> {
     const { parts, log } = this.#deps
     const outcome = await this.#apply(document)
@@ -62,7 +65,7 @@ export class Unsealing {
     return undefined
   }
 
-  /** To be called when workers serve. Warns when the ledger is behind the position in the document. */
+  /** Must be called when workers serve. Warns when the ledger is behind the position in the document. */
   async opened({ ledger_position: expected }: UnsealDocument, admin: AdminApi): Promise<void> {
     this.close()
     const rollback = await findRollback(admin, expected)
@@ -95,7 +98,7 @@ export class Unsealing {
     }
   }
 
-  /** Before the workers start, whose ledger is there. */
+  /** Opens the data disk before the workers start, because their ledger is on it. */
   async #openDisk({ dataDiskKey }: Start, at: number | undefined): Promise<string | undefined> {
     if (dataDiskKey === undefined || this.#disk === undefined) return undefined
     const fault = await this.#disk.open(dataDiskKey, at)
@@ -103,7 +106,10 @@ export class Unsealing {
   }
 }
 
-/** Reasons stand in lines of their own in a message; the operator's command and the log show one line. */
+/**
+ * Joins the lines of a message, which has each reason on a line of its own; the operator's command and the log show one
+ * line.
+ */
 function inOneLine(message: string): string {
   const [first, ...reasons] = message.split('\n').map((line) => line.trim())
   return [first, reasons.join('; ')].join(' ').trim()

@@ -12,7 +12,7 @@ export interface Watched {
   readonly daemonLink: () => LinkEnd | undefined
   readonly carriers: WatchedCarriers
   readonly ledgerLink: () => LinkEnd | undefined
-  /** Whether the parts that are there have to answer: it serves, or waits for its secrets. */
+  /** Whether running parts must answer: the router serves, or waits for its secrets. */
   readonly upright: () => boolean
   /** The start that is being served; undefined while there is none. */
   readonly serving: () => Start | undefined
@@ -44,7 +44,7 @@ export function startWatchers({
   }
 }
 
-/** The first worker's port for the supervisor only. */
+/** The address of the first worker's probe port, and the admin token. */
 function reporter(supervisor: Supervisor, start: Start | undefined) {
   const port = supervisor.probes.get('worker')
   if (port === undefined || start?.config.config.service.webhooks === undefined) return undefined

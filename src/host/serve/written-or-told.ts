@@ -1,8 +1,8 @@
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /**
- * Replaces a file, and tells it where that fails, as on a full disk: what the file describes is so all the same, and must not count as
- * failed.
+ * Replaces a file, and reports a failure, as on a full disk, instead of throwing: the state that the file describes is
+ * in effect all the same, and must not count as failed.
  */
 export function writtenOrTold(file: string, write: () => void, tell: (text: string) => void): void {
   try {

@@ -1,7 +1,7 @@
-/** Set in the guest image: the program by which parts run under accounts of their own (image/run-as). */
+/** Set in the guest image: the program that runs parts under accounts of their own (image/run-as). */
 const RUN_AS = 'CMR_RUN_AS'
 
-/** `daemon` reads attestation reports and holds the keys; `worker` parses what strangers send. */
+/** `daemon` reads attestation reports and holds the keys; `worker` parses input from strangers. */
 export type Account = 'daemon' | 'worker'
 
 export interface Invocation {
@@ -9,13 +9,13 @@ export interface Invocation {
   readonly args: readonly string[]
 }
 
-/** The command that runs a program under an account; elsewhere than in a guest, the command itself. */
+/** The command that runs a program under an account; outside of a guest, the program's own command. */
 export function underAccount(account: Account, { file, args }: Invocation): Invocation {
   const runAs = process.env[RUN_AS]
   return runAs === undefined ? { file, args } : { file: runAs, args: [account, file, ...args] }
 }
 
-/** Accounts of their own must pass through the state directory to reach their part of it. */
+/** Parts with accounts of their own must be able to traverse the state directory to reach their part of it. */
 export function stateDirMode(): number {
   return process.env[RUN_AS] === undefined ? 0o700 : 0o711
 }

@@ -7,7 +7,7 @@ export type CapnpValue =
   | readonly CapnpValue[]
   | { readonly [field: string]: CapnpValue }
 
-/** Written as it stands: the name of an enumerant, or an `embed`. */
+/** Text that is written unquoted: the name of an enumerant, or an `embed`. */
 export class RawText {
   readonly text: string
 

@@ -6,30 +6,30 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { underAccount, type Account } from './accounts.ts'
 import { setAsideLargeLog } from './large-log.ts'
 
-/** Set where the process that started this one also ends its children. */
+/** Set where the process that started this one also kills this one's children. */
 const UNGUARDED = 'CMR_UNGUARDED'
 
 /** A child process of the stack. */
 export interface Child {
   readonly pid: number
   readonly process: ChildProcess
-  /** Resolves with a description of the reason when it has ended. Never rejects. */
+  /** Resolves with the reason, as text, when the process has ended. Never rejects. */
   readonly ended: Promise<string>
   /** Sends SIGTERM, and SIGKILL after the grace period. Resolves when it has ended. */
   stop(graceMs: number): Promise<void>
 }
 
 export interface ChildCommand {
-  /** Whose rights it has, where parts have accounts of their own. */
+  /** The account that it runs under, where parts have accounts of their own. */
   readonly account?: Account
   readonly file: string
   readonly args: readonly string[]
-  /** Standard output and standard error are appended to it. */
+  /** The file that standard output and standard error are appended to. */
   readonly logFile: string
   readonly environment?: Readonly<Record<string, string>>
-  /** Descriptor 0. */
+  /** File descriptor 0. */
   readonly stdin: 'ignore' | 'pipe'
-  /** Descriptor 3. */
+  /** File descriptor 3. */
   readonly extra: 'ipc' | 'pipe'
 }
 
@@ -72,9 +72,9 @@ export function lastLines(logFile: string, lines: number): string[] {
 }
 
 /**
- * A shell that waits for the end of its standard input, which comes with the end of this process, however it ends,
- * and then kills the child. A frozen child would not notice a closed channel. The guest image has no shell and does
- * not need one: the machine ends with this process.
+ * Starts a shell that waits for the end of its standard input, which comes when this process ends, in whatever way, and
+ * then kills the child. A frozen child would not notice a closed channel itself. The guest image has no shell and needs
+ * none: there the machine stops with this process.
  */
 function startGuard(pid: number): ChildProcess | undefined {
   if (process.env[UNGUARDED] !== undefined) return undefined
@@ -98,8 +98,8 @@ async function stop(child: ChildProcess, ended: Promise<string>, graceMs: number
 }
 
 /**
- * Opens a log for appending. Where that fails, as in a directory that was removed and cannot be made again, or on a full disk, its
- * lines are lost: a part that died must come back all the same.
+ * Opens a log for appending. Where that fails, as on a full disk or in a removed directory that cannot be created
+ * again, the log lines are lost: a part that died must be restarted all the same.
  */
 function openLog(path: string): number {
   try {

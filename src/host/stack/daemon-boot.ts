@@ -4,10 +4,10 @@ import { streamsOfThread } from './carrier-plan.ts'
 import { openRequestsOf } from './open-requests.ts'
 import type { PartsPlan } from './parts-plan.ts'
 
-/** The file in the state directory with the configuration in which the stand-in's address was filled in. */
+/** The file in the state directory that holds the configuration with the stand-in's address filled in. */
 export const EFFECTIVE_CONFIG = 'config.json'
 
-/** What a start of the daemon takes over from the starts before it. */
+/** The state that a start of the daemon takes over from earlier starts. */
 export interface FormerStarts {
   readonly ready: DaemonReady | undefined
   readonly tls: TlsMaterial | undefined
@@ -15,7 +15,7 @@ export interface FormerStarts {
   readonly configText: string | undefined
 }
 
-/** The message with which the daemon is started: with the ports, the TLS key and the release of its first start. */
+/** Builds the boot message of the daemon, with the ports, the TLS key and the release of its first start. */
 export function daemonBoot(plan: PartsPlan, { ready, tls, configText }: FormerStarts): DaemonBoot {
   const { adminToken, bundlePath, config, link, mode, ownUrl, platform, secrets, state } = plan
   const { settings, workers = 1, carriers = 0 } = plan

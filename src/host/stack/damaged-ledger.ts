@@ -7,9 +7,9 @@ import { StartError } from './start-error.ts'
 const DAMAGED = [11, 26]
 
 /**
- * Looks at the ledger of an embedded engine before the engine opens it: its header, its size, its schema and the first page of
- * each table. What is damaged further inside is only found when it is read. A file that is not there, or that
- * this process may not read, is left to the engine.
+ * Checks the ledger of an embedded engine before the engine opens it: its header, its size, its schema and the first
+ * page of each table. Damage elsewhere is found only when it is read. A file that does not exist, or that this process
+ * may not read, is left to the engine.
  * @throws StartError when the file is damaged; the message names it
  */
 export function refuseDamagedLedger(file: string): void {
@@ -30,7 +30,10 @@ export function refuseDamagedLedger(file: string): void {
   }
 }
 
-/** Without a write-ahead log nothing is written beside the file, not even for a moment. */
+/**
+ * Opens a database without a write-ahead log as immutable, so that SQLite writes nothing beside the file, not even for
+ * a moment.
+ */
 function addressOf(file: string): URL {
   const address = pathToFileURL(file)
   if (!existsSync(`${file}-wal`)) address.searchParams.set('immutable', '1')

@@ -1,22 +1,28 @@
 import { request, type ClientRequest } from 'node:http'
 import type { Child } from './child.ts'
 
-/** Where a worker is told of its end. */
+/** The endpoint at which a worker is told to drain. */
 export interface DrainEnd {
   readonly port: number
-  /** Proves that it is the supervisor who tells. */
+  /** Proves that the caller is the supervisor. */
   readonly token: string
 }
 
-/** The part of the grace period in which a worker ends what is still open, and settles it: a third, at most so many ms. */
+/**
+ * How long before the end of the grace period a worker ends requests that are still open, and settles them: a third of
+ * the grace period, but at most this, ms.
+ */
 const ENDING_MS = 5_000
 
-/** A worker that does not answer within this time, or a third of the grace period, is stopped without having been told, ms. */
+/**
+ * How long to wait for the worker's answer, ms, but at most a third of the grace period. After that it is stopped
+ * without a drain.
+ */
 const ANSWER_MS = 2_000
 
 /**
- * The same worker, which is told of its end before it is stopped: while it is stopped it takes no more connections, and of the time
- * when it is killed it would learn nothing. It ends what is still open shortly before that.
+ * Wraps a worker so that it is told to drain before it is stopped. A worker that is being stopped accepts no more
+ * connections, and could not learn when it will be killed. A told worker ends what is still open shortly before that.
  */
 export function drainedFirst(worker: Child, end: DrainEnd): Child {
   return {
@@ -25,7 +31,7 @@ export function drainedFirst(worker: Child, end: DrainEnd): Child {
       const begunAt = performance.now()
       const telling = graceMs > 0 ? await tell(end, graceMs) : undefined
       const stopped = worker.stop(Math.max(0, graceMs - (performance.now() - begunAt)))
-      // It is told by this that it was stopped, so that none of its clients' requests comes after.
+      // Ending the request tells the worker that it was stopped, so that no further client requests will arrive.
       telling?.end()
       await stopped
       telling?.destroy()
@@ -33,7 +39,10 @@ export function drainedFirst(worker: Child, end: DrainEnd): Child {
   }
 }
 
-/** The request that the worker has begun to answer; undefined where it does not. */
+/**
+ * Tells the worker to drain.
+ * @returns the request that the worker has begun to answer; undefined where it has not
+ */
 async function tell(
   { port, token }: DrainEnd,
   graceMs: number,
@@ -50,7 +59,7 @@ async function tell(
   const { promise: answered, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), Math.min(ANSWER_MS, graceMs / 3))
   telling.once('response', (answer) => {
-    // The worker ends its answer once nothing is open, or dies before.
+    // The worker ends its answer once nothing is open, or dies before that.
     answer.on('error', () => {}).resume()
     resolve(answer.statusCode === 200)
   })

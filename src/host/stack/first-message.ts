@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Child } from './child.ts'
 
-/** Long enough for a slow (emulated) machine; a child that ends is reported at once. */
+/** Long enough for a slow (emulated) machine, ms; a child that ends is reported at once. */
 const START_TIMEOUT_MS = 300_000
 
 /**
- * The first message of a child over its IPC channel.
+ * Waits for the first message of a child over its IPC channel.
  * @throws Error when the child ends or sends nothing for five minutes; its process has ended then
  */
 export async function firstMessage<Message>(child: Child): Promise<Message> {
@@ -13,7 +13,10 @@ export async function firstMessage<Message>(child: Child): Promise<Message> {
   return orFailure(child, message)
 }
 
-/** The awaited value, or a failure when the child ends or takes five minutes. */
+/**
+ * Waits for a value from a child.
+ * @throws Error when the child ends or takes five minutes; its process has ended then
+ */
 export async function orFailure<T>(child: Child, awaited: Promise<T>): Promise<T> {
   const done = new AbortController()
   const failure = Promise.race([

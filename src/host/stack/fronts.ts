@@ -16,7 +16,7 @@ export interface Fronts {
   readonly httpPort: number
   readonly httpsPort: number
   of(name: WorkerName): Front
-  /** From now on, connections of all fronts go to these loopback ports. */
+  /** Relays the connections of all fronts to these loopback ports from now on. */
   relayTo(ports: { readonly http: number; readonly https: number }): void
   /** Answers every request on a new connection with 503. */
   refuse(tls: TlsMaterial | null): void
@@ -29,7 +29,7 @@ export interface FrontsOptions {
   readonly workers: number
   /** Connections of one source to one worker; by default a quarter of the worker's capacity. */
   readonly connectionsPerSource?: number | undefined
-  /** How long a client may take for what waits for it. */
+  /** How long a client may leave data unread that waits for it. */
   readonly unreadSeconds?: number | undefined
   /** Called with how many clients were disconnected because they did not read. */
   readonly unread?: (count: number) => void
@@ -38,8 +38,9 @@ export interface FrontsOptions {
 }
 
 /**
- * Five minutes: Linux reports room in a connection only once a third of its send buffer is free, and where that has grown to a
- * few MiB, as towards a proxy on the same machine, a client that takes less than 5 KB a second is not seen to read any sooner.
+ * Default for `unreadSeconds`. Linux reports room in a connection only once a third of its send buffer is free. Where
+ * the buffer has grown to a few MiB, as towards a proxy on the same machine, a client that reads less than 5 KB per
+ * second would seem not to read at all with a shorter limit.
  */
 const UNREAD_SECONDS = 300
 
@@ -89,12 +90,12 @@ export async function openFronts(options: FrontsOptions): Promise<Fronts> {
 }
 
 /**
- * Listens on an address for a moment as its only user: the kernel would let sockets that share their address share it with those of
- * another router, too, and give each a part of the connections.
+ * Listens on an address for a moment without sharing it. The kernel would otherwise let the fronts, whose sockets share
+ * their address, share it with those of another router as well, and distribute connections over both.
  * @throws AddressUnavailable when anything listens there
  */
 async function takeAlone(address: ListenAddress): Promise<void> {
-  // Any free port is one that nobody listens on.
+  // Port 0 always yields a port that is not in use.
   if (address.port === 0) return
   const server = createServer((socket) => socket.destroy()).listen(address)
   try {
@@ -113,8 +114,8 @@ function refuseStart(error: unknown): never {
 }
 
 /**
- * When both sockets are on loopback, all connections come from this machine: from a proxy in front of the router, or
- * from a developer. A limit per source would then apply to all clients together.
+ * The limit of connections per source. When both sockets are on loopback, all connections come from this machine: from
+ * a proxy in front of the router, or from a developer. A limit per source would then apply to all clients together.
  */
 function perSource({ http, https, connectionsPerSource }: FrontsOptions): number | undefined {
   if (connectionsPerSource !== undefined) return connectionsPerSource

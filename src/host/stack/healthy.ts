@@ -6,7 +6,7 @@ const POLL_MS = 50
 const ONE_TRY_MS = 2_000
 const NOTICE_AFTER_MS = 5_000
 
-/** Tells somebody who waits at a terminal why, once. */
+/** Prints once, for a user waiting at the terminal, why the start takes long. */
 export interface Notice {
   /** Ms of waiting; 5,000 unless given. */
   readonly afterMs?: number

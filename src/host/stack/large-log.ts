@@ -12,15 +12,15 @@ import {
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 const CHUNK_BYTES = 1024 * 1024
 
-/** Moves a large log aside before it is opened, replacing the one moved before. */
+/** Renames a large log before it is opened, replacing the one that was renamed before. */
 export function setAsideLargeLog(path: string): void {
   if (isLarge(path)) renameSync(path, asideOf(path))
 }
 
 /**
- * The same for a log that processes write to at its end, and whose file they keep: it is copied, and then emptied. A line that is
- * written between the last read and that, some microseconds, is lost. Where there is no room for the copy, as on a full
- * disk, the log stays as it is.
+ * Like `setAsideLargeLog`, for a log that processes have open for appending: the log is copied, then emptied. A line
+ * that is written in the few microseconds between the last read and the emptying is lost. Where there is no room for
+ * the copy, as on a full disk, the log stays as it is.
  */
 export function emptyLargeLog(path: string): void {
   if (!isLarge(path)) return
@@ -45,7 +45,7 @@ function isLarge(path: string): boolean {
   return size > MAX_LOG_BYTES
 }
 
-/** @throws Error where it cannot be written whole */
+/** @throws Error where the copy cannot be written completely */
 function copyTo(path: string, from: number): void {
   const to = openSync(path, 'w', 0o600)
   try {

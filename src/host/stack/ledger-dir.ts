@@ -10,7 +10,7 @@ import type { StateDir } from './state-dir.ts'
 /** Where the first versions stored a file for each customer. */
 const LEGACY_LAYOUT = 'cmr-store'
 
-/** Where each embedded engine has its ledger, below the directory. */
+/** The file of each embedded engine's ledger, relative to the directory. */
 export const EMBEDDED_LEDGERS = {
   'durable-object': DURABLE_OBJECT_FILE,
   sqlite: LEDGER_FILE,
@@ -18,7 +18,7 @@ export const EMBEDDED_LEDGERS = {
 
 export type EmbeddedEngine = keyof typeof EMBEDDED_LEDGERS
 
-/** In a state directory from which a router in production has served with an embedded ledger. */
+/** The file that marks a state directory from which a router in production has served with an embedded ledger. */
 export const LEDGER_MARK = 'ledger-in-use'
 
 const MARK_TEXT = `A router has served from the ledger below storage/, and does not start without it.
@@ -26,8 +26,8 @@ To begin with an empty ledger, remove this file.
 `
 
 /**
- * The directory in which an embedded engine has its file. There is at most one ledger in it: with a second one, rows and
- * balances would depend on the setting of the day.
+ * The directory in which an embedded engine has its file. There must be at most one ledger in it: with two, rows and
+ * balances would depend on the current setting.
  * @throws StartError when there is a ledger of the other embedded engine, or one of an earlier version, or none where
  *   there was one
  */
@@ -67,14 +67,15 @@ export function ledgerDir(state: Pick<StateDir, 'directory'>, engine: StorageEng
   return directory
 }
 
-/** Notes that a router serves with this engine, whose file must be there from now on. */
+/** Records that a router serves with this engine, so that its file must exist from now on. */
 export function markLedger(
   state: Pick<StateDir, 'directory' | 'write'>,
   engine: StorageEngineName,
 ): void {
   if (!isEmbedded(engine)) return
   const file = join(state.directory('storage'), EMBEDDED_LEDGERS[engine])
-  // In a guest only the account of the workers sees it, and the state directory ends with the machine.
+  // Not in a guest: there only the account of the workers can see the file, and the state directory ends with the
+  // machine.
   if (lookFor(file) === 'there') state.write(LEDGER_MARK, MARK_TEXT)
 }
 
@@ -84,7 +85,9 @@ export function refuseDamage(state: Pick<StateDir, 'directory'>, engine: Storage
   refuseDamagedLedger(join(ledgerDir(state, engine), EMBEDDED_LEDGERS[engine]))
 }
 
-/** SQLite begins anew in an empty file, too. `hidden`: whether there is one cannot be seen. */
+/**
+ * Whether the file has a ledger. SQLite treats an empty file like a missing one. `hidden`: this process may not look.
+ */
 function lookFor(file: string): 'there' | 'missing' | 'hidden' {
   try {
     const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0

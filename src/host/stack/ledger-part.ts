@@ -9,12 +9,13 @@ export class LedgerPart {
   #link: LinkEnd | undefined
   #certificates: LinkCertificates | undefined
 
-  /** The workers' way to the process, once it has been started. */
+  /** The workers' link to the process, once it was started. */
   get link(): LinkEnd | undefined {
     return this.#link
   }
 
   /**
+   * Starts the process.
    * @returns the port of its link
    * @throws Error when it refuses to start, with its reason
    */
@@ -23,7 +24,8 @@ export class LedgerPart {
     const { server, worker } = this.#certificates
     const boot = {
       directory,
-      // It looks for the ledger of another engine itself: under the account of the workers it may read their directory.
+      // The process itself looks for the ledger of another engine: unlike this one, it runs under the account that may
+      // read the directory.
       others: [DURABLE_OBJECT_FILE],
       link: {
         port: this.#link?.port ?? 0,

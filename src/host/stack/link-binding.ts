@@ -9,7 +9,7 @@ export interface LinkEnd {
   readonly serverCertPem: string
   /** The name in the server's certificate; the daemon's unless given. */
   readonly host?: string
-  /** How long the server may take until an answer begins; undici's limit unless given. */
+  /** How long the server may take until an answer begins, ms; undici's limit unless given. */
   readonly answerMs?: number
 }
 
@@ -34,8 +34,8 @@ export interface LinkBinding<Answer> {
 }
 
 /**
- * The link for hosts that cannot pin certificates themselves, Miniflare and `wrangler dev`: TLS 1.3 that shows one
- * certificate and trusts one. (Miniflare's own `external.https` ignores both and uses plain HTTP.)
+ * The link for hosts that cannot pin certificates themselves, such as Miniflare and `wrangler dev`: TLS 1.3 that
+ * presents one certificate and trusts one. (Miniflare's own `external.https` ignores both and uses plain HTTP.)
  */
 export function createLinkBinding<Answer>(
   link: LinkEnd,

@@ -22,11 +22,11 @@ export interface LinkCertificates {
 /** The name in the daemon's link certificate; it does not resolve. */
 export const LINK_HOST = 'enclave.link.internal'
 
-/** The name in that of the ledger process. */
+/** The name in the ledger process's link certificate. */
 export const LEDGER_HOST = 'ledger.link.internal'
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
-/** The pair lives as long as the supervisor; the validity only needs to be longer. */
+/** The certificates are used as long as the supervisor runs; they only need to be valid for longer. */
 const TEN_YEARS_MS = 10 * 365 * 86_400_000
 const CLOCK_SLACK_MS = 86_400_000
 

@@ -18,7 +18,7 @@ export interface PartsPlan {
   readonly fronts?: Pick<Fronts, 'of'>
   /** Worker processes, 1 by default. */
   readonly workers?: number
-  /** Threads of the daemon that carry the workers' calls; by default its main thread does. */
+  /** Carriers, the threads of the daemon that carry the workers' calls; by default its main thread does. */
   readonly carriers?: number
   /** Whether each worker has a socket of its own for the supervisor's probes. */
   readonly probe?: boolean
@@ -33,7 +33,7 @@ export interface PartsPlan {
   readonly bundlePath: string
   /** Messages of the daemon after it is ready. */
   readonly onDaemonMessage: (message: FromDaemon) => void
-  /** Called whenever the daemon's process has ended. */
+  /** Called each time the daemon's process has ended. */
   readonly onDaemonEnd?: () => void
 }
 
@@ -44,7 +44,7 @@ export interface GivenSecrets {
   readonly storage: Settings['storage']
 }
 
-/** A configuration and its secrets, as the daemon is asked to put them into force. */
+/** A configuration and its secrets, which the daemon is asked to put into effect. */
 export interface OfferedConfig {
   readonly config: RouterConfigFile
   readonly secrets: Readonly<Record<string, string>>

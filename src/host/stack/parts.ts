@@ -21,7 +21,7 @@ import type { WorkerName } from './worker-name.ts'
 import { compileWorkerdConfig } from './workerd-config.ts'
 
 /**
- * Starts each part. The facts of its first start (port, TLS key, release) are kept in memory and reused when it is
+ * Starts each part. The results of its first start (port, TLS key, release) are kept in memory and reused when it is
  * restarted, so that the other parts and the clients are not affected.
  */
 export class Parts {
@@ -33,7 +33,7 @@ export class Parts {
   #daemonChild: Child | undefined
   #tls: TlsMaterial | undefined
   readonly #ledger = new LedgerPart()
-  /** The configuration for the daemon's start in production: the current one, initially the first one. */
+  /** The configuration for a start of the daemon in production: the one in effect, initially the first one. */
   #configText: string | undefined
 
   constructor(plan: PartsPlan) {
@@ -46,14 +46,14 @@ export class Parts {
     return this.#daemon
   }
 
-  /** The workers' way to the daemon, once it has been started. */
+  /** The workers' link to the daemon, once it was started. */
   get daemonLink(): LinkEnd | undefined {
     const { worker, server } = this.#plan.link
     const port = this.#daemon?.linkPort
     return port === undefined ? undefined : { port, worker, serverCertPem: server.certPem }
   }
 
-  /** The ways to the daemon's carriers, once it has been started. */
+  /** The links to the daemon's carriers, once it was started. */
   get carrierLinks(): readonly LinkEnd[] {
     const { worker, server } = this.#plan.link
     const { carrierPorts = [] } = this.#daemon ?? {}
@@ -77,7 +77,7 @@ export class Parts {
     return { child, ready: ready.port }
   }
 
-  /** The stand-in, if there is one, must be running. */
+  /** Starts the daemon. The stand-in, if there is one, must be running. */
   async enclave(): Promise<Started<DaemonReady>> {
     if (this.#daemon === undefined) this.#configText = this.#offer(this.#plan.config)
     const said = (message: FromDaemon) => this.#onDaemonMessage(message)
@@ -97,12 +97,12 @@ export class Parts {
     return STORAGE_ENGINES[this.#plan.settings.storage.engine].keeper === 'ledger'
   }
 
-  /** @throws StartError when the ledger of an embedded engine is damaged, or is not there although it has been in use */
+  /** @throws StartError when the ledger of an embedded engine is damaged, or is missing although it was in use */
   checkLedger(): void {
     refuseDamage(this.#plan.state, this.#plan.settings.storage.engine)
   }
 
-  /** The way to the ledger process, once there is one. */
+  /** The workers' link to the ledger process, once there is one. */
   get ledgerLink(): LinkEnd | undefined {
     return this.#ledger.link
   }
@@ -111,7 +111,7 @@ export class Parts {
     return this.#ledger.start(this.#ledgerDir(), this.logFile('ledger'))
   }
 
-  /** The daemon must have been started before, and the ledger where the engine has one. */
+  /** Starts a worker. The daemon must have been started before, and the ledger process where the engine has one. */
   async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
     const { bundlePath, settings, fronts, probe = false } = this.#plan
     const link = this.#linkOf(name)
@@ -142,12 +142,12 @@ export class Parts {
     return started
   }
 
-  /** Makes new clients wait for the next worker of that name. Resolves when the present one can be told to end. */
+  /** Lets new clients wait for the next worker of that name. Resolves when the current one can be told to end. */
   async holdConnections(name: WorkerName): Promise<void> {
     await this.#plan.fronts?.of(name).hold()
   }
 
-  /** Has the daemon of a local stack read the configuration again, with the address of the stand-in. */
+  /** Makes the daemon of a local stack read the configuration again, with the address of the stand-in. */
   reload(config: RouterConfigFile): void {
     this.#plan = { ...this.#plan, config }
     const configText = this.#offer(config)
@@ -156,7 +156,7 @@ export class Parts {
   }
 
   /**
-   * Offers the daemon a configuration and the values of its variables; neither is kept before `adopt`.
+   * Offers the daemon a configuration and the values of its variables; neither is stored here before `adopt`.
    * @param id repeated in the daemon's answer
    * @throws Error when no daemon is running
    */
@@ -171,13 +171,15 @@ export class Parts {
     })
   }
 
-  /** The daemon has it in force: parts that start from now on use it. */
+  /**
+   * Must be called when the daemon has put an offered configuration into effect: parts that start from now on use it.
+   */
   adopt(offered: OfferedConfig): void {
     this.#plan = { ...this.#plan, ...offered }
   }
 
   /**
-   * Offers the daemon the secrets of a document; they are not kept before `unsealed`.
+   * Offers the daemon the secrets of a document; they are not stored here before `unsealed`.
    * @param id repeated in the daemon's answer
    * @throws Error when no daemon is running
    */
@@ -185,14 +187,14 @@ export class Parts {
     this.askDaemon({ type: 'reload', id, secrets: { ...secrets }, adminToken })
   }
 
-  /** The secrets took effect: parts that start from now on use them. */
+  /** Must be called when the secrets took effect: parts that start from now on use them. */
   unsealed({ adminToken, secrets, storage }: GivenSecrets): void {
     const settings = { ...this.#plan.settings, storage }
     this.#plan = { ...this.#plan, adminToken, secrets, settings }
   }
 
   /**
-   * Sends the daemon what it has to answer.
+   * Sends the daemon a message that it has to answer.
    * @throws Error when no daemon is running
    */
   askDaemon(message: ToDaemon): void {
@@ -202,7 +204,7 @@ export class Parts {
     this.sendToDaemon(message)
   }
 
-  /** The message is lost while the daemon is not running. */
+  /** Sends the daemon a message; it is lost while no daemon is running. */
   sendToDaemon(message: ToDaemon): void {
     if (this.#daemonChild !== undefined) sendToDaemon(this.#daemonChild, message)
   }
@@ -211,14 +213,14 @@ export class Parts {
     return join(this.#logDir, `${name}.log`)
   }
 
-  /** A worker's way to the daemon. */
+  /** A worker's link to the daemon. */
   #linkOf(name: WorkerName): LinkEnd | undefined {
     return carrierOf(name, this.carrierLinks) ?? this.daemonLink
   }
 
   /**
-   * In production the daemon is given the configuration. In a local stack it reads the operator's own file, or a copy
-   * in which the stand-in's address was filled in.
+   * In production, returns the configuration, which is sent to the daemon. In a local stack, the daemon reads the
+   * operator's own file, or a copy of it in which the stand-in's address was filled in.
    */
   #offer(config: RouterConfigFile): string | undefined {
     const text = this.#standin === undefined ? config.text : config.textFor(this.#standin)
@@ -227,7 +229,7 @@ export class Parts {
     return undefined
   }
 
-  /** A restarted daemon gets the configuration that was in effect, not one that was refused. */
+  /** Keeps the configuration that took effect, so that a restarted daemon does not get one that was refused. */
   #onDaemonMessage(message: FromDaemon): void {
     if (message.type === 'reloaded' && this.#plan.mode === 'production') {
       this.#configText = message.configText
@@ -235,7 +237,10 @@ export class Parts {
     this.#plan.onDaemonMessage(message)
   }
 
-  /** The stand-in is a guest on the same simulated machine as the daemon, once there is one. */
+  /**
+   * Gives the stand-in the daemon's simulated chip, once there is one, because it counts as a guest on the same
+   * simulated machine.
+   */
   #attestStandin(): void {
     const chip = this.#daemon?.release?.simulated
     if (this.#standinChild !== undefined && chip) sendToStandin(this.#standinChild, chip)

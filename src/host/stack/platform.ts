@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { TSM_ROOT } from '../../enclave/snp/configfs-tsm.ts'
 import type { Platform } from '../../protocol/boot.ts'
 
-/** No such directory: no interface. No such device: the interface without a platform behind it. */
+/** ENOENT: there is no such interface. ENXIO: there is the interface, but no platform behind it. */
 const ABSENT = ['ENOENT', 'ENXIO']
 
 /**
- * Whether this machine's kernel provides attestation reports. The interface alone is no sign: its module makes it on
- * every machine, and refuses entries where there is no platform.
+ * Whether this machine's kernel provides attestation reports. That the interface exists is no proof: the kernel module
+ * creates it on every machine, and refuses entries where there is no platform.
  */
 export function hasReportInterface(root: string = TSM_ROOT): boolean {
   const entry = join(root, `probe-${randomUUID()}`)

@@ -9,37 +9,38 @@ export interface Started<Ready> {
 
 /** The events of a restarter. */
 export interface RestarterEvents<Ready> {
-  /** Each time the part is up, the first time included. */
+  /** Called each time the part is up, also the first time. */
   up(ready: Ready, pid: number): void
-  /** It died; it will be started again after `restartMs`. */
+  /** Called when the part died; it will be started again after `restartMs`. */
   died(why: string, restartMs: number): void
-  /** It died too often; the stack must stop. */
+  /** Called when the part died too often; the stack must stop. */
   gaveUp(why: string): void
 }
 
 /** Keeps one part of the stack running. */
 export interface ProcessRestarter {
   /**
-   * Starts it the first time.
+   * Starts the part for the first time.
    * @throws Error when the process does not become ready
    */
   start(): Promise<void>
   /**
-   * Stops the running process without counting it as a crash, and starts its successor: at once, or, where the two
-   * must never run together, when the old one has ended. A process whose start is under way is waited for first, because
-   * it may have read what was in force before; one that is yet to be restarted, or that dies meanwhile, is left alone.
-   * @param prepare called before the process is told to end
+   * Stops the running process without counting it as a crash, and starts its successor: at once, or, where the two must
+   * never run together, when the old one has ended. A start in progress is awaited first, because the process may have
+   * read settings that are now obsolete. A process that waits for its restart, or that dies in the meantime, is not
+   * replaced.
+   * @param prepare called before the process is asked to end
    */
   replace(graceMs: number, together: boolean, prepare: () => Promise<void>): Promise<void>
-  /** Whether the process has come up, and is neither gone nor on its way out. */
+  /** Whether the process is up, and has neither ended nor been asked to end. */
   isUp(): boolean
   /** Kills a process that no longer works; it is restarted. */
   kill(): void
-  /** Stops it permanently. */
+  /** Stops the part permanently. */
   stop(graceMs: number): Promise<void>
 }
 
-/** When a process that ended is restarted, and when that is given up. */
+/** When a process that ended is restarted, and when restarting is abandoned. */
 export interface RestartPolicy {
   readonly firstMs: number
   /** Factor by which each further delay grows. */
@@ -60,8 +61,8 @@ export const LOCAL_POLICY: RestartPolicy = {
 const CRASH_WINDOW_MS = 60_000
 
 /**
- * Starts a process and restarts it when it ends, later with each crash within a minute. `start` must reject, leaving
- * no process behind, when the process does not become ready.
+ * Keeps a process running: restarts it when it ends, with a longer delay after each further crash within a minute.
+ * `start` must reject, leaving no process behind, when the process does not become ready.
  */
 export function createProcessRestarter<Ready>(
   start: () => Promise<Started<Ready>>,
@@ -70,7 +71,7 @@ export function createProcessRestarter<Ready>(
   policy: RestartPolicy = LOCAL_POLICY,
 ): ProcessRestarter {
   let current: Child | undefined
-  /** The start that is under way, or the last one. Never rejects. */
+  /** The start in progress, or the last one. Never rejects. */
   let starting: Promise<unknown> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
   let crashes: number[] = []
@@ -135,7 +136,7 @@ function delayAfter(crashes: number, { firstMs, growth, maxDelayMs }: RestartPol
   return Math.min(firstMs * growth ** (crashes - 1), maxDelayMs)
 }
 
-/** Those of a time that is yet to come are from before the clock was set back. */
+/** The crashes within the window. Times in the future were recorded before the clock was set back; they are dropped. */
 function recentOf(crashes: readonly number[], now: number): number[] {
   return crashes.filter((at) => at <= now && at > now - CRASH_WINDOW_MS)
 }

@@ -13,7 +13,7 @@ const STANDIN_URL = 'http://standin.localhost/'
 const STANDIN_TLS_URL = 'https://standin.localhost/'
 const STANDIN_ROOT = /\{\s*"standin"\s*:\s*"release root"\s*\}/g
 
-/** A configuration file as far as the supervisor needs it. */
+/** The parts of a configuration file that the supervisor needs. */
 export interface RouterConfigFile {
   readonly path: string
   /** The file's exact text. */

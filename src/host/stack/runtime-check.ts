@@ -3,14 +3,14 @@ import { StartError } from './start-error.ts'
 
 /** The first Node version with everything that the daemon and the commands use. */
 const MIN_NODE_MAJOR = 24
-/** workerd exits when descriptors run out, which a few thousand streams can cause below this limit. */
+/** workerd exits when file descriptors run out. Below this limit a few thousand streams can cause that. */
 const MIN_OPEN_FILES = 16_384
 const TARGET_OPEN_FILES = 65_536
 const RAISED = 'CMR_OPEN_FILES_RAISED'
 
 /**
- * Checks the version of Node and the limit on open files. Node itself raises the soft limit to the hard one; where
- * root may raise the hard one too, the process restarts itself with a higher one.
+ * Checks the version of Node and the limit on open files. Node itself raises the soft limit to the hard one; where the
+ * process runs as root, it restarts itself with a higher hard limit.
  * @throws StartError when Node is too old or the limit too low
  */
 export function checkRuntime(): void {
@@ -34,7 +34,7 @@ export function openFilesLimit(): number {
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
 }
 
-/** Whether this process and its children may leave their memory on the disk when they crash. */
+/** Whether this process and its children may write their memory to the disk when they crash. */
 export function writesCoreDumps(): boolean {
   const limits: unknown = process.report.getReport()
   return !/"core_file_size_blocks":\{"soft":0,/.test(JSON.stringify(limits))

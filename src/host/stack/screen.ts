@@ -39,7 +39,7 @@ ${sdkSnippet(baseUrl, apiKey, model)}
 `
 }
 
-/** The command finds the router by its state directory, which may be omitted if it is the default one. */
+/** The command finds the router by its state directory, which is omitted if it is the default one. */
 function verifyCommand(what: string, stateDir: string): string {
   return `${commandHere(stateDir)}npm run verify -- ${what} --local`
 }

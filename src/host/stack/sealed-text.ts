@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 /**
  * Keeps secrets out of the files that a compiler reads. Each secret is replaced by random text of the same length;
- * Cap'n Proto stores text as plain bytes, so the real ones can be substituted in the result.
+ * Cap'n Proto stores text as plain bytes, so the real secrets can be inserted into the result.
  */
 export class SealedText {
   readonly #secrets = new Map<string, string>()
@@ -16,7 +16,7 @@ export class SealedText {
   }
 
   /**
-   * The compiled bytes with the secrets in place.
+   * Inserts the secrets into the compiled bytes.
    * @throws Error when a placeholder does not occur exactly once
    */
   unseal(compiled: Buffer): Buffer {

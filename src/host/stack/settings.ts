@@ -25,7 +25,7 @@ export interface Settings {
   readonly maxOpenRequests?: number | undefined
   /** Undefined: no limit per client, because all clients are on this machine. */
   readonly connectionsPerSource?: number | undefined
-  /** How long a client may take for what waits for it; undefined: five minutes. */
+  /** How long a client may leave data unread that waits for it; undefined: five minutes. */
   readonly unreadSeconds?: number | undefined
 }
 

@@ -30,7 +30,7 @@ const JUDGED_TIMEOUT_MS = 10_000
 /** A local stack proves nothing about its machine, so it always uses a simulated one. */
 const LOCAL = { mode: 'local', platform: 'simulated' } as const
 
-/** In sum less than the five seconds in which a stop must be done. */
+/** Together less than the five seconds in which a stop must be complete. */
 const WORKER_GRACE_MS = 3_000
 const OTHERS_GRACE_MS = 1_000
 

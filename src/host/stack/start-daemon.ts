@@ -34,7 +34,7 @@ export async function startDaemon(
 
 type StartOutcome = Extract<FromDaemon, { type: 'ready' | 'refused' }>
 
-/** How the start of a daemon ends. Whatever else it says, before or after that, is passed on. */
+/** Resolves with the result of a daemon's start. All other messages, before or after it, are passed to `said`. */
 export function startOutcome(
   daemon: Pick<EventEmitter, 'on'>,
   said: (message: FromDaemon) => void,

@@ -1,4 +1,4 @@
-/** Why the stack cannot run, in one line for its user. */
+/** Why the stack cannot run; the message is for its user. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

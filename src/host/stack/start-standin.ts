@@ -7,12 +7,12 @@ import { firstMessage } from './first-message.ts'
 
 const STANDIN = fileURLToPath(new URL('../../standin/main.ts', import.meta.url))
 
-/** The address and identity of the stand-in; passed to its successor, so that it stays the same. */
+/** The address and identity of the stand-in; passed to its successor, so that they stay the same. */
 export interface StandinReady {
   readonly port: number
   /** The same answers over HTTPS, with evidence. */
   readonly tlsPort: number
-  /** Public half of the root of its release. */
+  /** Public half of its release root. */
   readonly rootJwk: Readonly<Record<string, unknown>>
   readonly identity: string
 }

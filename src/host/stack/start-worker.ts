@@ -8,13 +8,13 @@ import type { Started } from './process-restarter.ts'
 import { WORKERD } from './workerd-config.ts'
 import { workerdEnvironment } from './workerd-environment.ts'
 
-/** The ports the worker listens on. */
+/** The ports that the worker listens on. */
 export interface WorkerPorts {
   readonly http: number
   readonly https: number
-  /** The supervisor's own port to this process, where the configuration has one. */
+  /** The port for the supervisor's probes, where the configuration has one. */
   readonly probe?: number
-  /** The supervisor's own port to the worker's drain, where the configuration has one. */
+  /** The port on which the supervisor starts a drain, where the configuration has one. */
   readonly drain?: number
 }
 
@@ -28,11 +28,14 @@ export interface WorkerStart {
   readonly logFile: string
   /** Whether the configuration has a probe socket. */
   readonly probe?: boolean
-  /** The one of the configuration, where it has a socket for drains: then the worker is told before it is stopped. */
+  /**
+   * The drain token of the configuration, where it has a drain socket: the worker is then told to drain before it is
+   * stopped.
+   */
   readonly drainToken?: string
 }
 
-/** Starts workerd with a binary configuration, given on its standard input. */
+/** Starts workerd with a binary configuration, which is passed on its standard input. */
 export async function startWorker(
   config: Buffer,
   { logFile, probe = false, drainToken }: WorkerStart,
@@ -57,7 +60,7 @@ export async function startWorker(
   return { child: drainedFirst(child, { port: drain, token: drainToken }), ready }
 }
 
-/** @param own the supervisor's own sockets that the configuration has */
+/** @param own the sockets for the supervisor that the configuration has */
 async function portsOf(
   control: Readable,
   own: readonly ('probe' | 'drain')[],

@@ -15,7 +15,7 @@ import { stateDirMode } from './accounts.ts'
 import { StartError } from './start-error.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
-/** The file in it that is locked. */
+/** The name of the lock file. */
 const LOCK = 'lock'
 
 /** A state directory that this process uses exclusively until it ends. */
@@ -73,21 +73,24 @@ export function openStateDir(path: string): StateDir {
   }
 }
 
-/** A secret stored in a file of its own: the given one, else the stored one, else a new one. */
+/** A secret that is stored in a file of its own: the given one, else the stored one, else a new one. */
 export function storedSecret(state: StateDir, name: string, given: string | undefined): string {
   const secret = given ?? state.read(name)?.trim() ?? randomBytes(32).toString('base64url')
   state.write(name, `${secret}\n`)
   return secret
 }
 
-/** One level after another: `mkdirSync` with `recursive` never returns where the kernel lets nobody create one (/proc). */
+/**
+ * Creates one level after another: `mkdirSync` with `recursive` never returns where the kernel lets nobody create a
+ * directory (/proc).
+ */
 function createDirectory(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return
   if (dirname(path) !== path) createDirectory(dirname(path))
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    // Another start may have made it in this moment.
+    // Another process may have just created it.
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
   }
 }
@@ -106,7 +109,10 @@ function lock(path: string): void {
   }
 }
 
-/** Whether a program that is running has the directory. What one left behind that was killed names processes that are gone. */
+/**
+ * Whether a running program uses the directory. A `serving.json` or `local.json` that a killed program left behind
+ * proves nothing.
+ */
 export function isInUse(path: string): boolean {
   const file = join(path, LOCK)
   if (!existsSync(file)) return false

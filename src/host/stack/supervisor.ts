@@ -108,7 +108,7 @@ export class Supervisor {
     }
   }
 
-  /** Whether a part has come up, and is neither gone nor being replaced: only then it has to answer. */
+  /** Whether a part is up, and has neither ended nor is being replaced: only then must it answer. */
   isUp(name: PartName): boolean {
     const others = { standin: this.#standin, enclave: this.#enclave, ledger: this.#ledger }
     const isOther = name === 'standin' || name === 'enclave' || name === 'ledger'
@@ -174,7 +174,7 @@ export class Supervisor {
     try {
       await restarter.start()
     } catch (error) {
-      // Such a reason is whole: the log, which may be that of an earlier start, says nothing about it.
+      // A StartError is a complete reason; the log, which may be that of an earlier start, would add nothing.
       if (error instanceof StartError) throw error
       const why = messageOfThrown(error)
       throw new StartError(this.#withLog(name, why), { cause: error })

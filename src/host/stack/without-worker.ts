@@ -7,7 +7,7 @@ import { readRouterConfig } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { storedSecret, type StateDir } from './state-dir.ts'
 
-/** Stand-in and daemon without a worker, which another host runs. */
+/** Stand-in and daemon without a worker, for another host to run. */
 export interface WithoutWorker {
   readonly link: LinkEnd
   readonly adminToken: string

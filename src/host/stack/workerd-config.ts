@@ -21,14 +21,19 @@ export interface WorkerdPlan {
   readonly tlsPort: number
   /** Whether to open one more HTTP socket on loopback, for the supervisor's probes. */
   readonly probe?: boolean
-  /** Opens one more on which the supervisor begins a drain, and proves with this that it is the supervisor. */
+  /**
+   * Opens one more socket, on which the supervisor starts a drain; this token proves that the caller is the supervisor.
+   */
   readonly drainToken?: string
   readonly tls: KeyPair
   readonly link: LinkEnd
-  /** The way to the ledger process, for the engine that has one. */
+  /** The link to the ledger process, for the engine that has one. */
   readonly ledger?: LinkEnd
   readonly storage: StorageSettings
-  /** The authorities (PEM) that alone vouch for the database; absent: its address says whether it is verified. */
+  /**
+   * The only authorities (PEM) trusted for the database's certificate; absent: the database's address says whether it
+   * is verified.
+   */
   readonly databaseCa?: string | undefined
   /** The directory of the Durable Objects' files. */
   readonly storageDir: string
@@ -38,7 +43,7 @@ export interface WorkerdPlan {
   readonly providerCalls: ProviderCalls
   /** The operator's console, an HTML page; without it the worker has no console. */
   readonly consolePage?: string | undefined
-  /** Whether its webhooks may connect to them. */
+  /** Whether webhooks may connect to private addresses. */
   readonly privateWebhooks: boolean
 }
 
@@ -49,12 +54,14 @@ export const WORKERD = workerd.default
 
 const COMPATIBILITY_DATE = '2026-11-17'
 
-/** Without this, errors that the platform keeps would keep the requests that met them (src/worker/index.ts). */
+/**
+ * Without this flag, error objects that the platform keeps would keep their requests in memory (src/worker/index.ts).
+ */
 const V8_FLAGS = ['--no-async-stack-traces']
 
 /**
- * The binary configuration for `workerd serve --binary -`. workerd's own compiler builds it from a text in a
- * temporary directory; private keys and passwords are substituted afterwards, in memory.
+ * Compiles the binary configuration for `workerd serve --binary -`. workerd's own compiler builds it from a text in a
+ * temporary directory; private keys and passwords are inserted afterwards, in memory.
  */
 export async function compileWorkerdConfig(plan: WorkerdPlan): Promise<Buffer> {
   const sealed = new SealedText()
@@ -132,7 +139,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       ...(plan.ledger === undefined ? [] : [{ name: 'LEDGER', service: 'ledger' }]),
       { name: 'WEBHOOKS', service: 'webhooks' },
       { name: 'STORAGE', text: plan.storage.engine },
-      // The supervisor sends it to one (`startWorker`).
+      // The supervisor redirects the console to a file (`startWorker`).
       { name: 'CONSOLE_IS_FILE', json: 'true' },
       // The flag is among `V8_FLAGS`.
       { name: 'NO_ASYNC_STACKS', json: 'true' },
@@ -167,7 +174,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       },
       { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
     ],
-    // With a shared engine no object stores anything, and processes that share a directory would conflict.
+    // With a shared engine no object stores anything, and several processes cannot share a directory.
     durableObjectStorage: STORAGE_ENGINES[plan.storage.engine].shared
       ? { inMemory: new RawText('void') }
       : { localDisk: 'storage' },
@@ -179,7 +186,7 @@ function storageSecret({ engine, secret }: StorageSettings, seal: Seal): CapnpVa
   return name === undefined || secret === undefined ? [] : [{ name, text: seal(secret) }]
 }
 
-/** A process of this host, behind TLS 1.3 that trusts one certificate and shows one. */
+/** A process on this host, reached over TLS 1.3 that trusts one certificate and presents one. */
 function linkService(link: LinkEnd, seal: Seal): CapnpValue {
   return {
     address: `127.0.0.1:${link.port}`,
@@ -195,7 +202,7 @@ function linkService(link: LinkEnd, seal: Seal): CapnpValue {
   }
 }
 
-/** The way to a database that the operator's own authorities vouch for; no other authority counts there. */
+/** The network of a database whose certificate is verified only against the operator's own authorities. */
 function databaseNetwork({ storage, databaseCa }: WorkerdPlan) {
   if (databaseCa === undefined || !hasServer(storage)) return []
   const tlsOptions = {
@@ -220,8 +227,8 @@ function outbound(plan: WorkerdPlan): CapnpValue {
 }
 
 /**
- * Webhooks connect to public addresses only, whatever a name resolves to; those of a local stack may connect to its own
- * machine.
+ * Webhooks connect only to public addresses, whatever a name resolves to; those of a local stack may also connect to
+ * private ones, such as its own machine.
  */
 function webhookNetwork({ privateWebhooks }: WorkerdPlan): CapnpValue {
   return {

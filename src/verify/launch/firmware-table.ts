@@ -8,10 +8,10 @@ export const TABLE_FOOTER_GUID = '96b582de-1fb2-45f7-baea-a366c55a082d'
 /** The reset vector occupies the bytes after the table, to the end of the volume. */
 export const BYTES_AFTER_TABLE = 32
 
-/** What follows an entry's data: its whole length (2 bytes) and its GUID (16 bytes). */
+/** Bytes after an entry's data: the entry's total length (2 bytes) and its GUID (16 bytes). */
 export const ENTRY_TRAILER_BYTES = 18
 
-/** The entries of the table: their data, by GUID in hex as stored. */
+/** The data of the table's entries, by GUID in hex as stored. */
 export type FirmwareTable = ReadonlyMap<string, Bytes>
 
 /**
@@ -46,7 +46,8 @@ export function readFirmwareTable(volume: Bytes): FirmwareTable {
 }
 
 /**
- * The 32-bit number an entry begins with, or `undefined` when there is no such entry. Entries may grow behind it.
+ * The 32-bit number at the start of an entry, or `undefined` when there is no such entry. Later versions may append to
+ * an entry.
  */
 export function readTableNumber(table: FirmwareTable, guid: string): number | undefined {
   const data = table.get(toHex(guidBytes(guid)))

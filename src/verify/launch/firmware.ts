@@ -7,7 +7,7 @@ export const SEV_METADATA_GUID = 'dc886566-984a-4798-a75e-5585a7bf67cc'
 export const SEV_HASHES_TABLE_GUID = '7255371f-3a3b-4b04-927b-1da6efa8d454'
 export const SEV_ES_RESET_BLOCK_GUID = '00f771de-1a7e-4fcb-890e-68c77e2fb44e'
 
-/** The volume is mapped to end at 4 GiB, just below which an x86 processor starts. */
+/** The volume is mapped so that it ends at 4 GiB, just below which an x86 processor starts. */
 const FOUR_GIB = 0x1_0000_0000
 
 const METADATA_SIGNATURE = 0x56455341 // "ASEV", read as a little-endian number
@@ -51,7 +51,7 @@ export interface Firmware {
  * Reads an OVMF volume (`OVMF.fd`, or `OVMF_CODE.fd` where variables are separate).
  *
  * Source: edk2, OvmfPkg/ResetVector/X64/OvmfSevMetadata.asm and OvmfPkg/ResetVector/Ia16/ResetVectorVtf0.asm.
- * @throws LaunchError when it is no such volume, was not built for SEV-SNP, or has sections that this library does
+ * @throws LaunchError when it is not such a volume, was not built for SEV-SNP, or has sections that this library does
  *   not know: a digest without them would be wrong
  */
 export function readFirmware(volume: Bytes): Firmware {
@@ -96,8 +96,8 @@ function readSections(volume: Bytes, start: number): FirmwareSection[] {
 }
 
 /**
- * Secrets and CPUID are one page each by the ABI; the other sections have the stated length.
- * @throws LaunchError when the section is of an unknown type, or not of whole pages
+ * Reads a metadata section. By the ABI, secrets and CPUID take one page each; other sections have the stated length.
+ * @throws LaunchError when the section is of an unknown type, or does not consist of whole pages
  */
 export function readSection(address: number, bytes: number, type: number): FirmwareSection {
   const kind = SECTION_KINDS.get(type)

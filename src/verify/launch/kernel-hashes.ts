@@ -17,23 +17,23 @@ const TABLE_BYTES = HEADER_BYTES + 3 * ENTRY_BYTES
 /** The hypervisor pads the table to this length with zeros. */
 const TABLE_ALIGNMENT = 16
 
-/** What the firmware boots. The hypervisor supplies it; only these digests make it trustworthy. */
+/** The kernel that the firmware boots. The hypervisor supplies it; only these digests make it trustworthy. */
 export interface MeasuredKernel {
   /** SHA-256 of the kernel's file, lowercase hex. */
   readonly kernelSha256: string
-  /** SHA-256 of the initrd's file, lowercase hex; of no bytes where there is none. */
+  /** SHA-256 of the initrd's file, lowercase hex; without an initrd, that of zero bytes. */
   readonly initrdSha256: string
-  /** Without the NUL that the hypervisor ends it with; empty where there is none. */
+  /** Without the terminating NUL that the hypervisor adds; empty where there is none. */
   readonly commandLine: string
 }
 
 /**
- * The page in which the hypervisor puts the digests of kernel, initrd and command line, where the firmware looks for
- * them: `offset` bytes into a page of zeros.
+ * Builds the page in which the hypervisor puts the digests of kernel, initrd and command line, where the firmware looks
+ * for them: `offset` bytes into a page of zeros.
  *
  * Source: QEMU, target/i386/sev.c (`SevHashTable`); OvmfPkg/AmdSev/BlobVerifierLibSevHashes.
- * @throws LaunchError when the command line contains a NUL (what follows it would be measured and not used) or the
- *   table crosses the page's end
+ * @throws LaunchError when the command line contains a NUL (text after it would be measured but not used) or the table
+ *   crosses the end of the page
  */
 export async function kernelHashesPage(kernel: MeasuredKernel, offset: number): Promise<Bytes> {
   if (kernel.commandLine.includes('\0')) throw new LaunchError('the command line has a NUL in it')

@@ -5,10 +5,10 @@ import { LaunchError } from './launch-error.ts'
 import { addEmptyPages, addPages, addProcessor, EMPTY_LAUNCH, PAGE_BYTES } from './page-chain.ts'
 import { RESET_VECTOR, saveArea } from './save-area.ts'
 
-/** SNPActive alone: what QEMU asks of KVM when nothing else is configured. */
+/** Only SNPActive: what QEMU requests from KVM when nothing else is configured. */
 export const DEFAULT_GUEST_FEATURES = 1n
 
-/** What of a guest's start under SEV-SNP by QEMU with KVM is measured after its firmware. */
+/** The measured state of a guest that QEMU with KVM starts under SEV-SNP, apart from its firmware. */
 export interface LaunchState {
   /** The kernel that is booted directly (`kernel-hashes=on`); `undefined` when the firmware boots from a disk. */
   readonly kernel: MeasuredKernel | undefined
@@ -24,12 +24,12 @@ export interface Launch extends LaunchState {
   readonly firmware: Bytes
 }
 
-/** What an OVMF volume asks of a launch, without the volume. */
+/** What an OVMF volume requires of a launch, without the volume itself. */
 export type FirmwareDemands = Pick<Firmware, 'sections' | 'resetAddress' | 'hashesTableAddress'>
 
 /**
- * The launch digest of a guest, 48 bytes: the `measurement` of its SNP reports. Firmware first, then the sections
- * that its metadata requires, then the initial state of every processor.
+ * Computes the launch digest of a guest, 48 bytes: the `measurement` of its SNP reports. The firmware is measured
+ * first, then the sections that its metadata requires, then the initial state of every processor.
  *
  * Source: AMD SEV-SNP firmware ABI (56860), SNP_LAUNCH_UPDATE; QEMU, target/i386/sev.c, for the order.
  * @throws LaunchError when the guest would not start or its kernel would not be measured
@@ -41,8 +41,8 @@ export async function computeLaunchDigest(launch: Launch): Promise<Bytes> {
 }
 
 /**
- * The same, from the digest to which the firmware's volume alone comes.
- * @throws LaunchError as above
+ * Like `computeLaunchDigest`, starting from the digest of the firmware's volume alone.
+ * @throws LaunchError like `computeLaunchDigest`
  */
 export async function finishLaunchDigest(
   measuredFirmware: Bytes,
@@ -64,7 +64,10 @@ export async function finishLaunchDigest(
   return digest
 }
 
-/** The table must be both measured and where the firmware reads it, or the digests would bind nothing. */
+/**
+ * Builds the page of kernel digests. It must be measured, and be where the firmware reads it, or the digests would bind
+ * nothing.
+ */
 async function buildHashesPage(
   { sections, hashesTableAddress }: FirmwareDemands,
   kernel: MeasuredKernel | undefined,
@@ -93,7 +96,7 @@ function startOfOthers({ resetAddress }: FirmwareDemands, processors: number): n
   return resetAddress ?? RESET_VECTOR
 }
 
-/** Without a kernel to boot, the page for its digests stays empty. */
+/** Measures a section. Without a kernel to boot, the page for its digests stays empty. */
 async function addSection(
   digest: Bytes,
   { kind, address, bytes }: FirmwareSection,

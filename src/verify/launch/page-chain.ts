@@ -5,13 +5,13 @@ export const PAGE_BYTES = 4096
 /** SHA-384, in bytes. */
 export const LAUNCH_DIGEST_BYTES = 48
 
-/** Length of PAGE_INFO, in bytes; it is part of the structure too. */
+/** Length of PAGE_INFO, in bytes; the structure also contains this number. */
 const PAGE_INFO_BYTES = 0x70
 
 /** PAGE_TYPE of SNP_LAUNCH_UPDATE. */
 const PAGE_TYPES = { normal: 1, vmsa: 2, zero: 3, unmeasured: 4, secrets: 5, cpuid: 6 } as const
 
-/** Kinds whose bytes are no part of the digest: empty by definition, or filled in by the secure processor. */
+/** Page kinds whose bytes are not part of the digest: empty by definition, or filled in by the secure processor. */
 type EmptyPageKind = Exclude<keyof typeof PAGE_TYPES, 'normal' | 'vmsa' | 'unmeasured'>
 
 /** Page-aligned -1 in the 48 bits of a guest physical address: the nominal address of the processor state. */
@@ -30,7 +30,7 @@ export async function addPages(digest: Bytes, address: number, contents: Bytes):
   return next
 }
 
-/** Measures `bytes` (whole pages) of a kind whose contents do not count. */
+/** Measures `bytes` (whole pages) of a page kind whose contents are not measured. */
 export async function addEmptyPages(
   digest: Bytes,
   kind: EmptyPageKind,
@@ -44,14 +44,14 @@ export async function addEmptyPages(
   return next
 }
 
-/** Measures the first state of one virtual processor, one page. */
+/** Measures the initial state of one virtual processor, one page. */
 export async function addProcessor(digest: Bytes, saveArea: Bytes): Promise<Bytes> {
   return addPage(digest, 'vmsa', VMSA_ADDRESS, await sha384(saveArea))
 }
 
 /**
- * One step of the chain: SHA-384 over PAGE_INFO, which begins with the digest so far. The page is no part of an
- * initial migration image and lower privilege levels have no rights to it.
+ * One step of the chain: SHA-384 over PAGE_INFO, which begins with the digest so far. The page is not part of an
+ * initial migration image, and lower privilege levels have no rights to it.
  *
  * Source: AMD SEV-SNP firmware ABI (56860), SNP_LAUNCH_UPDATE, "PAGE_INFO".
  */

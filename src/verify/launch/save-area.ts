@@ -8,7 +8,7 @@ export const RESET_VECTOR = 0xffff_fff0
 export interface ProcessorStart {
   /** Guest physical address of its first instruction, below 4 GiB. */
   readonly startAddress: number
-  /** Family, model and stepping as CPUID Fn0000_0001 EAX has them. */
+  /** Family, model and stepping in the form of CPUID Fn0000_0001 EAX. */
   readonly signature: number
   /** SEV_FEATURES: bit 0 SNPActive, bit 5 DebugSwap and so on. */
   readonly features: bigint

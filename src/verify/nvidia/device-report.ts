@@ -21,7 +21,7 @@ import { MAX_DEVICES, type ReportedDevices } from './gpu-evidence.ts'
 /** SHA-256 over the SubjectPublicKeyInfo of `NVIDIA Device Identity CA`, the root of every GPU's certificates. */
 export const NVIDIA_DEVICE_ROOT = 'a90c4eb5acfd3e3d03a25db6a26b84f720ad0503196c627c21ddd48dd85b06a4'
 
-/** An empty list would hold, for no device of it fails. */
+/** At least one device: an empty list would pass, because no device in it fails. */
 const payloadSchema = z.looseObject({
   evidence_list: z
     .array(z.looseObject({ certificate: z.string().optional(), evidence: z.string().optional() }))
@@ -42,7 +42,7 @@ export interface DeviceExpectation {
   readonly nonce: string
   /** Milliseconds. */
   readonly now: number
-  /** NVIDIA's root unless given. */
+  /** By default NVIDIA's root. */
   readonly rootSpkiSha256?: string | undefined
 }
 
@@ -76,7 +76,7 @@ export async function verifyDeviceReports(
 interface Device {
   /** From the device to the root. */
   readonly chain: readonly Certificate[]
-  /** Request and response as sent over the wire; the last 96 bytes are the signature over the rest. */
+  /** Request and response as sent over the wire; the last 96 bytes are the signature over everything before. */
   readonly transcript: Bytes
 }
 
@@ -114,7 +114,10 @@ function startsWith(bytes: Bytes, codes: readonly number[]): boolean {
   return codes.every((code, index) => bytes[index] === code)
 }
 
-/** Verifies one device. @returns its key, for comparison with those of other devices */
+/**
+ * Verifies one device.
+ * @returns its key, for comparison with those of other devices
+ */
 async function verifyDevice(
   { chain, transcript }: Device,
   { nonce, now, rootSpkiSha256 = NVIDIA_DEVICE_ROOT }: DeviceExpectation,

@@ -17,7 +17,7 @@ export const gpuVerdictSchema = z.strictObject({ tokens: z.string(), keys: z.str
 export type GpuVerdictTexts = z.output<typeof gpuVerdictSchema>
 
 /**
- * The number of devices in a provider's GPU evidence, after checking that it is for our nonce.
+ * Counts the devices in a provider's GPU evidence, after checking that it is for our nonce.
  * @throws EvidenceRefused when the evidence is for another nonce
  * @throws MalformedEvidence when the evidence cannot be parsed
  */
@@ -53,7 +53,7 @@ export async function judgeGpuVerdict(
 /** Devices whose own certificates and reports were verified. */
 export interface ReportedDevices {
   readonly devices: number
-  /** When the first of their certificates ends, in milliseconds since 1970. */
+  /** When the first of their certificates expires, in milliseconds since 1970. */
   readonly endsAt: number
 }
 
@@ -64,7 +64,7 @@ export interface JudgedGpus {
   readonly reported: ReportedDevices | undefined
 }
 
-/** When the first thing ends that the result rests on, in milliseconds since 1970. */
+/** The earliest end of anything that the result depends on, in milliseconds since 1970. */
 export function endOfGpus({ verdict, reported }: JudgedGpus): number {
   return Math.min(verdict?.endsAt ?? Infinity, reported?.endsAt ?? Infinity)
 }
@@ -78,14 +78,14 @@ export function summarizeGpu({ verdict, reported }: JudgedGpus) {
     drivers: [...(verdict?.drivers ?? [])],
     verified: true,
     source: verdict === undefined ? 'device_report' : 'nvidia_remote_verdict',
-    /** Verified by this program. */
+    /** Checks that this program made. */
     verified_here: [
       ...(verdict === undefined
         ? []
         : ['verdict_signature', 'dates', 'nonce', 'device_count', 'distinct_devices']),
       ...(reported === undefined ? [] : [...own, 'report_nonce', 'distinct_device_keys']),
     ],
-    /** Stated by NVIDIA's service and not verified here. */
+    /** Checks that NVIDIA's service states it made; not repeated here. */
     word_of_nvidia:
       verdict === undefined
         ? []

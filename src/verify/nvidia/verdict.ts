@@ -83,7 +83,7 @@ const deviceSchema = z.looseObject({
 
 /**
  * Checks a verdict of NVIDIA's service: every token signed by its keys (ES384), within its dates, for our nonce; the
- * overall one positive and naming exactly the device tokens by digest; every token of another device.
+ * overall one positive and naming exactly the device tokens by digest; every device token for a different device.
  * @throws EvidenceRefused `gpu` with the failed check
  * @throws MalformedEvidence when the verdict or the key set cannot be parsed
  */

@@ -21,7 +21,7 @@ import { requireLaunchBinding } from './launch-binding.ts'
 export interface EnvelopeEvidence {
   /** The served envelope, with AMD's revocation list replaced where a newer one was found. */
   readonly envelope: string
-  /** The trust bundle that was published beside it. */
+  /** The trust bundle that was published with it. */
   readonly trust_bundle_jws: string
   /** The nonce that the report must bind, where it binds any. */
   readonly nonce: string
@@ -29,7 +29,7 @@ export interface EnvelopeEvidence {
   readonly tls_spki_sha256: string
 }
 
-/** Known revocations from after the evidence. */
+/** Revocations that became known after the evidence was made. */
 export interface LaterRevocations {
   /** The newest known bundle under the policy's root, for its revocations. It must not contradict the evidence's own. */
   readonly newest?: KnownBundle | undefined
@@ -52,8 +52,8 @@ export interface JudgedEnvelope extends JudgedEvidence {
 type Policy = PolicyOf<'envelope'>
 
 /**
- * Judges another host that publishes `service.attestation/v1`: trust bundle under the pinned root -> envelope under
- * that bundle -> nonce, age and the key of the connection -> HOST_DATA.
+ * Judges another host that publishes `service.attestation/v1`: the trust bundle under the pinned root, the envelope
+ * under that bundle, nonce, age and the connection's key, and HOST_DATA.
  * @throws EvidenceRefused when a check fails or the policy is not met
  * @throws MalformedEvidence when the envelope or the bundle cannot be parsed
  */
@@ -77,7 +77,7 @@ export async function judgeEnvelope(
     simulated,
     ...(options.anchors && { anchors: options.anchors }),
     trust: { bundle, rootJwk, newest, acceptBeforeRevocation },
-    // The provider's root names what its guests run, in words of its own.
+    // The provider's root chooses the names of its workloads.
     workload: null,
     allowedHostData: policy.allowed_host_data,
     live: {
@@ -108,7 +108,8 @@ export async function judgeEnvelope(
 }
 
 /**
- * The same for an envelope that was kept with a receipt, whose block says what the router saw beside it.
+ * Like `judgeEnvelope`, for an envelope that was stored with a receipt, whose block records what the router saw with
+ * it.
  * @throws EvidenceRefused when a check fails or the policy is not met
  * @throws MalformedEvidence when the envelope or the bundle cannot be parsed
  */
@@ -123,7 +124,7 @@ export function judgeRecordedEnvelope(
     {
       envelope,
       trust_bundle_jws: block.trust_bundle_jws ?? '',
-      // Who chose the nonce is no longer known; only that there was one.
+      // Who chose the nonce is no longer known, only that there was one.
       nonce: readEnvelope(envelope).report_data_binding?.nonce ?? '',
       tls_spki_sha256: typeof spki === 'string' ? spki : '',
     },
@@ -132,7 +133,7 @@ export function judgeRecordedEnvelope(
   )
 }
 
-/** The policy for a release root alone: defaults for everything else. */
+/** Builds the policy for a release root, with defaults for everything else. */
 export function releaseRootPolicy(
   rootJwk: Es256Jwk,
   more: Partial<Omit<Policy, 'adapter' | 'root_key'>>,
@@ -163,7 +164,10 @@ async function judgeBundle(
   return { bundle, rootJwk, accepted, checks }
 }
 
-/** A root that signs two bundles of one version shows different ones to different people, and may hide a revocation in one. */
+/**
+ * Refuses forked bundles: a root that signs two bundles of one version shows different ones to different parties, and
+ * may hide a revocation in one.
+ */
 function withoutFork(
   bundle: TrustBundle,
   newest: KnownBundle | undefined,
@@ -175,8 +179,8 @@ function withoutFork(
 }
 
 /**
- * A report that binds a nonce must bind the expected one; whether one without a nonce is accepted is decided by the
- * policy.
+ * The nonce that the report must bind. A report that binds any must bind this one; the policy decides whether a report
+ * without a nonce is accepted.
  */
 function expectedNonce(
   { nonce }: EnvelopeEvidence,
@@ -186,7 +190,7 @@ function expectedNonce(
   return binding === undefined && policy.nonce === 'optional' ? null : nonce
 }
 
-/** Values that the release root accepts for this guest count as pinned, and so do those named in the policy. */
+/** The pinned values of HOST_DATA: those that the release root accepts for this guest, and those in the policy. */
 function acceptedHostData(
   { workload, workload_identity_tag: tag }: Envelope,
   report: SnpReport,

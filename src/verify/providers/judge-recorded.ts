@@ -12,7 +12,7 @@ import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
 import { judgeTinfoil } from './tinfoil/tinfoil.ts'
 import { tinfoilEvidenceSchema } from './tinfoil/evidence.ts'
 
-/** Evidence of a provider as kept with a receipt: the bytes, and the block that names them. */
+/** Evidence of a provider as stored with a receipt: the bytes, and the block that names them. */
 export interface RecordedEvidence {
   readonly raw: Bytes
   readonly block: AttestationBlock

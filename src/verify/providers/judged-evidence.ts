@@ -11,13 +11,13 @@ export interface JudgeOptions {
   readonly verifyQuote: VerifyQuote
   /** If absent, no policy that requires provenance is met. */
   readonly verifyProvenance?: VerifyProvenance | undefined
-  /** NVIDIA's root of devices unless given: SHA-256 over its SubjectPublicKeyInfo. */
+  /** SHA-256 over the SubjectPublicKeyInfo of the root of GPU devices; by default NVIDIA's. */
   readonly gpuRootSpkiSha256?: string | undefined
-  /** AMD's roots unless given. */
+  /** By default AMD's roots. */
   readonly anchors?: readonly Anchor[]
 }
 
-/** The result of judging evidence under a policy. The names are those of receipts. */
+/** The result of judging evidence under a policy. Members are named as in receipts. */
 export interface JudgedEvidence {
   /** The verification mode: `snp-envelope`, `tinfoil-v3-snp`, `dstack-tdx`. */
   readonly verification_mode: string
@@ -34,8 +34,8 @@ export interface JudgedEvidence {
   /** The key that signs finished completions, where this evidence binds one. */
   readonly messageKey?: MessageKey
   /**
-   * When the first thing ends that the verdict rests on, whatever age a policy allows, in milliseconds since 1970: a
-   * certificate, a vendor's document that is due to be replaced, a token, a keyset.
+   * The earliest end of anything that the verdict depends on, whatever age a policy allows, in milliseconds since 1970:
+   * a certificate, a vendor's document that is due to be replaced, a token, a keyset.
    */
   readonly endsAt: number
 }
@@ -75,9 +75,9 @@ export const MESSAGE_ALGORITHMS = ['ed25519', 'ecdsa'] as const
 export interface MessageKey {
   readonly algorithm: (typeof MESSAGE_ALGORITHMS)[number]
   readonly address: string
-  /** The keyset (`sha256:<hex>`) that it is in, where the answer's signature is an ACI receipt. */
+  /** The keyset (`sha256:<hex>`) that contains the key, where the answer's signature is an ACI receipt. */
   readonly keyset?: string
-  /** For a gateway: keys of the attested nodes behind its models, which sign in its place. */
+  /** For a gateway: keys of the attested nodes behind its models, which sign instead of it. */
   readonly behind?: readonly NodeKey[]
 }
 

@@ -2,9 +2,9 @@ import { toHex, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
 /**
- * HOST_DATA of SEV-SNP and MRCONFIGID of TDX are set by the host that starts a guest, and may name the whole
- * workload: where the measurement is that of a shared runtime, nothing else distinguishes one tenant from another. So
- * a value that is not pinned is refused, and so is a guest without the pinned one.
+ * Checks HOST_DATA of SEV-SNP or MRCONFIGID of TDX. The host that starts a guest sets them, and they may name the
+ * complete workload: where the measurement is that of a shared runtime, nothing else distinguishes one tenant from
+ * another. So a value that is not pinned is refused, and so is a guest without the pinned value.
  * @throws EvidenceRefused `launch_binding` when the value is not accepted
  */
 export function requireLaunchBinding(

@@ -27,17 +27,18 @@ export type Release = {
 
 /**
  * Verifies a Sigstore bundle (JSON text) offline: certificate, log entry, signature, dates, and that this identity
- * signed it. `now` in milliseconds.
+ * signed it.
+ * @param now milliseconds
  * @throws EvidenceRefused `provenance`, with the check that failed
  */
 export type VerifyProvenance = (bundle: string, identity: BuildIdentity, now: number) => BuildRecord
 
-/** Without a verifier no build record is accepted. */
+/** The default without a verifier: accepts no build record. */
 export const noProvenance: VerifyProvenance = () => {
   throw new EvidenceRefused('provenance', ['no_verifier'])
 }
 
-/** A build record as it comes with evidence: the bundle, and the stated digest of its subject. */
+/** A build record as published with evidence: the bundle, and the stated digest of its subject. */
 export const publishedRecordSchema = z.strictObject({
   digest: hex32,
   bundle: z.string(),
@@ -45,7 +46,7 @@ export const publishedRecordSchema = z.strictObject({
 export type PublishedRecord = z.output<typeof publishedRecordSchema>
 
 /**
- * The record signed by an identity, for exactly the artefact it was published for.
+ * Verifies the record: it must be signed by the identity, for exactly the artefact for which it was published.
  * @throws EvidenceRefused `provenance`
  */
 export function requireRecord(

@@ -6,11 +6,13 @@ import { checkMessage } from './recorded-message.ts'
 import { rejudgeHop } from './rejudge-hop.ts'
 
 export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'verifyQuote'> {
-  /** Under Intel's root unless given. */
+  /** By default verifies under Intel's root. */
   readonly verifyQuote?: RecordedOptions['verifyQuote']
 }
 
-/** Judges the provider's hop of receipts again, offline, under the caller's policy (`rejudgeHop`). */
+/**
+ * Creates a judge that judges the provider's hop of receipts again, offline, under the caller's policy (`rejudgeHop`).
+ */
 export function providerJudge(
   policy: ProviderPolicy,
   { verifyQuote = verifyIntelQuote, ...options }: ProviderJudgeOptions,

@@ -5,7 +5,7 @@ import { isAciReceiptOf } from './aci/receipt.ts'
 import type { JudgedEvidence, MessageKey } from './judged-evidence.ts'
 import { verifyMessageSignature } from './message-signature.ts'
 
-/** Verifies again a signature over this exchange that the receipt states was verified. */
+/** Verifies again the signature over this exchange, where the receipt states that it was verified. */
 export async function checkMessage(
   { message_attestation: proof }: AttestationBlock,
   { messageKey }: JudgedEvidence,
@@ -40,7 +40,7 @@ function isOfExchange(
 const digestsOf = ({ requestDigest, responseDigest }: ProviderHop['exchange']) =>
   `${requestDigest}:${responseDigest}`
 
-/** The keys that the evidence vouches for; a node behind a gateway signs for its own model only. */
+/** The keys that the evidence binds; a node behind a gateway signs only for its own model. */
 function signersOf(
   text: unknown,
   key: MessageKey | undefined,

@@ -34,8 +34,9 @@ export interface HopJudge {
 const MAX_EXCHANGE_MS = 3_600_000
 
 /**
- * Judges the provider's hop of receipts again from the named evidence: as of when the router verified it, which must be
- * a time at which the evidence was valid for the exchange. What the receipt says of it must be what is found.
+ * Judges the provider's hop of receipts again from the named evidence, as of the time when the router verified it. At
+ * that time the evidence must have been valid for the exchange. The receipt's statements on the hop must match the
+ * result.
  */
 export function rejudgeHop({
   maxAgeSeconds,
@@ -92,7 +93,7 @@ async function accepted(
 
 interface Limits {
   readonly maxAgeSeconds: number
-  /** Where the evidence ends by itself, in milliseconds since 1970. */
+  /** When the evidence itself expires, in milliseconds since 1970. */
   readonly endsAt: number
 }
 

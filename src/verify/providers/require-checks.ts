@@ -2,7 +2,7 @@ import type { Check } from '../check.ts'
 import type { CheckName } from '../check-names.ts'
 import { EvidenceRefused, type RefusalCode } from '../evidence-refused.ts'
 
-/** The refusal code of a failed check; all others concern the hardware. */
+/** The refusal code of each failed check; checks that are not listed concern the hardware. */
 const CODES: Partial<Record<CheckName, RefusalCode>> = {
   nonce: 'nonce',
   tls_key: 'tls_key',

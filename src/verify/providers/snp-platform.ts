@@ -9,12 +9,12 @@ import { verifySnp } from '../snp/verify-snp.ts'
 import type { JudgeOptions } from './judged-evidence.ts'
 import { requireChecks } from './require-checks.ts'
 
-/** What an operator demands of a provider's SEV-SNP machines. */
+/** An operator's requirements on a provider's SEV-SNP machines. */
 export type SnpPlatformPolicy = Pick<PolicyOf<'tinfoil'>, 'tcb_floor' | 'snp_policy'>
 
 /** AMD's documents on a machine. */
 export interface SnpCollateral {
-  /** VEK, ASK, ARK. */
+  /** VEK, ASK, ARK in PEM. */
   readonly chainPem: string
   /** DER. */
   readonly crl: Bytes | undefined
@@ -25,13 +25,13 @@ export interface JudgedSnp {
   readonly simulated: boolean
   /** The names of the checks that held. */
   readonly checks: readonly string[]
-  /** When a certificate of the chip ends, or AMD's list, in milliseconds since 1970. */
+  /** When the first certificate of the chip or AMD's list expires, in milliseconds since 1970. */
   readonly endsAt: number
 }
 
 /**
- * Judges a provider's SEV-SNP report: chain to AMD, and AMD's revocation list -> report -> firmware floors. A simulated
- * root has no revocation list; every other needs one.
+ * Judges a provider's SEV-SNP report: the chain to AMD with AMD's revocation list, the report, and the firmware floors.
+ * A simulated root has no revocation list; every other root needs one.
  * @throws EvidenceRefused `hardware` or another code of the first check that fails
  * @throws MalformedEvidence when report or certificates cannot be read
  */

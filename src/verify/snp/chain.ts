@@ -47,13 +47,12 @@ export interface ChainResult {
   readonly chain?: VekChain
   /** Absent where the extensions of the chip certificate are not trustworthy. */
   readonly claims?: VekClaims
-  /** When the first of certificates and revocation list ends, in milliseconds since 1970; absent as `chain` is. */
+  /** When the first certificate or the revocation list expires, in milliseconds since 1970; absent when `chain` is. */
   readonly endsAt?: number
 }
 
 /**
- * Checks a PEM chain VEK, ASK (or ASVK), ARK: names -> root -> signatures -> dates -> roles -> keys -> revocation ->
- * extensions.
+ * Checks a PEM chain VEK, ASK (or ASVK), ARK: names, root, signatures, dates, roles, keys, revocation, and extensions.
  * @throws MalformedEvidence when a certificate cannot be parsed
  */
 export async function checkChain(chainPem: string, options: ChainOptions): Promise<ChainResult> {
@@ -85,7 +84,7 @@ export async function checkChain(chainPem: string, options: ChainOptions): Promi
   }
 }
 
-/** No check where there is no list and none is required. */
+/** Checks revocation. Makes no check where there is no list and none is required. */
 async function checkAgainstList(
   chain: VekChain,
   { now, revocation: { crl, crlNow = now, requireCrl } }: ChainOptions,
@@ -96,14 +95,14 @@ async function checkAgainstList(
 }
 
 /**
- * Identifies a PEM chain by its names alone, or says what is wrong with them: nothing is verified yet.
+ * Identifies a PEM chain only by its names, or says what is wrong with them: nothing is verified yet.
  * @throws MalformedEvidence when a certificate cannot be parsed
  */
 export async function readChain(chainPem: string): Promise<VekChain | string> {
   return identifyChain(readPem(chainPem).map(readNamedCertificate))
 }
 
-/** A comment beside a certificate must be its name; a wrong one would mislead a reader of the file. */
+/** Reads a certificate. A comment above it must be its name, because a wrong one would mislead a reader of the file. */
 function readNamedCertificate({ der, comment }: PemBlock): Certificate {
   const certificate = readCertificate(der)
   if (comment !== undefined && comment !== certificate.subjectName) {
@@ -112,7 +111,7 @@ function readNamedCertificate({ der, comment }: PemBlock): Certificate {
   return certificate
 }
 
-/** Product and kind of key by the names, or what is wrong with them. */
+/** Finds product and kind of key from the names, or says what is wrong. */
 async function identifyChain(certificates: readonly Certificate[]): Promise<VekChain | string> {
   const [vek, ask, ark, ...rest] = certificates
   if (vek === undefined || ask === undefined || ark === undefined || rest.length > 0) {

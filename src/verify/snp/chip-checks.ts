@@ -53,7 +53,9 @@ export function checkSubject(report: SnpReport, claims: VekClaims, policy: SnpPo
   return judge('chip_id', fault, `${toHex(hwid.slice(0, 8))}${hwid.length > 8 ? '...' : ''}`)
 }
 
-/** Version 2 does not state the CPU; the certificate alone then determines the product. */
+/**
+ * Checks the product. A version 2 report does not state the CPU; there the certificate alone determines the product.
+ */
 function checkProduct({ cpuid }: SnpReport, { product }: VekChain): Check {
   if (cpuid === undefined) return judge('product', undefined, `${AMD_NAMES[product]}, by issuer`)
   const stated = productOfCpuid(cpuid.family, cpuid.model)

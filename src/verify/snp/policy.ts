@@ -3,20 +3,20 @@ import type { TcbFloors, TrustBundle } from '../../protocol/trust-bundle.ts'
 import type { FirmwareVersion } from './report.ts'
 
 /**
- * Requirements on a report besides being genuine. Debugging, migration agents and unknown policy bits are always
+ * Requirements on a report in addition to being genuine. Debugging, migration agents and unknown policy bits are always
  * refused. Undefined members require nothing.
  */
 export interface SnpPolicy {
   readonly minReportVersion: number
   readonly allowedVmpl: readonly number[]
   readonly allowSmt: boolean
-  /** Memory behind CXL may be used for the guest. */
+  /** Whether memory behind CXL may be used for the guest. */
   readonly allowCxl: boolean
-  /** The guest runs on one socket only. */
+  /** Whether the guest must run on one socket. */
   readonly requireSingleSocket: boolean
-  /** Memory is encrypted with AES-256 in XTS mode. */
+  /** Whether memory must be encrypted with AES-256 in XTS mode. */
   readonly requireXts: boolean
-  /** The host cannot read the guest's ciphertext. */
+  /** Whether the host must be unable to read the guest's ciphertext. */
   readonly requireCiphertextHiding: boolean
   readonly minPolicyAbi: readonly [major: number, minor: number]
   readonly requiredPlatformInfo: readonly PlatformInfoBit[]
@@ -33,7 +33,9 @@ export interface SnpPolicy {
   readonly launchTcbFloor?: TcbFloors | undefined
 }
 
-/** For a report that is verified by itself, without a trust bundle: whether it is genuine, and the guest closed. */
+/**
+ * The policy for a report that is verified by itself, without a trust bundle: it must be genuine, and its guest closed.
+ */
 export const STANDALONE_POLICY: SnpPolicy = {
   minReportVersion: 3,
   allowedVmpl: [0],

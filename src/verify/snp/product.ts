@@ -3,10 +3,10 @@ export const PRODUCTS = ['milan', 'genoa', 'turin'] as const
 
 export type Product = (typeof PRODUCTS)[number]
 
-/** The name AMD's certificates use. */
+/** The name in AMD's certificates. */
 export const AMD_NAMES: Record<Product, string> = { milan: 'Milan', genoa: 'Genoa', turin: 'Turin' }
 
-/** CPUID family, and the models of it as inclusive ranges (Bergamo and Siena are Genoa). */
+/** CPUID family, and its models as inclusive ranges (Bergamo and Siena are Genoa). */
 const CPUID_RANGES: readonly [Product, family: number, first: number, last: number][] = [
   ['milan', 0x19, 0x00, 0x0f],
   ['genoa', 0x19, 0x10, 0x1f],

@@ -25,14 +25,14 @@ export const REPORT_LAYOUT = {
   cpuid: [0x188, 3],
   chipId: [0x1a0, 64],
   committedTcb: [0x1e0, 8],
-  /** Build, minor, major, as are the bytes of `committedFirmware`. */
+  /** Build, minor, major; `committedFirmware`, too. */
   currentFirmware: [0x1e8, 3],
   committedFirmware: [0x1ec, 3],
   launchTcb: [0x1f0, 8],
-  /** Reserved before version 5, as is the next one. */
+  /** Reserved before version 5; `currentMitigations`, too. */
   launchMitigations: [0x1f8, 8],
   currentMitigations: [0x200, 8],
-  /** Little-endian and zero-extended: 48 bytes carry the number. So is `signatureS`. */
+  /** Little-endian and zero-extended: 48 bytes carry the number; `signatureS`, too. */
   signatureR: [0x2a0, 48],
   signatureS: [0x2e8, 48],
 } as const satisfies Record<string, readonly [offset: number, length: number]>

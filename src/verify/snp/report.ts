@@ -30,12 +30,12 @@ export interface SnpReport {
   readonly chipId: Bytes
   readonly currentFirmware: FirmwareVersion
   readonly committedFirmware: FirmwareVersion
-  /** From version 5 on, as is the next one; zero before. */
+  /** From version 5 on, zero before; `currentMitigations`, too. */
   readonly launchMitigations: bigint
   readonly currentMitigations: bigint
-  /** R and S, big-endian, 48 bytes each, as WebCrypto takes them. */
+  /** R and S, big-endian, 48 bytes each, in WebCrypto's form. */
   readonly signature: Bytes
-  /** The bytes the signature covers. */
+  /** The bytes that the signature covers. */
   readonly signed: Bytes
 }
 
@@ -48,7 +48,7 @@ const ECDSA_P384_SHA384 = 1
 /** KEY_INFO: author key, masked chip key, and three bits of signing key; bits from 5 on are reserved. */
 const KEY_INFO_BITS = 0x1f
 
-/** The first report version in which a field is not reserved, where that is not the first of all. */
+/** The first report version in which a field is not reserved, for fields that are not in all versions. */
 const SINCE: Partial<Record<ReportField, number>> = {
   cpuid: 3,
   launchMitigations: 5,
@@ -57,7 +57,7 @@ const SINCE: Partial<Record<ReportField, number>> = {
 
 /**
  * Parses a report of version 2 to 5. Reserved bytes must be zero even where the signature does not cover them:
- * otherwise the bytes after it could be changed or cut off unnoticed.
+ * otherwise the bytes after the signature could be changed or cut off unnoticed.
  * @throws MalformedEvidence when its length, version, algorithm or reserved bytes are wrong
  */
 export function readReport(report: Bytes): SnpReport {

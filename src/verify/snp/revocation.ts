@@ -13,7 +13,7 @@ export interface Authorities {
 
 export interface RevocationResult {
   readonly check: Check
-  /** When the list ends, in milliseconds since 1970; only where it is the root's. */
+  /** When the list expires, in milliseconds since 1970; present only where the root signed the list. */
   readonly until?: number
 }
 
@@ -60,8 +60,8 @@ async function checkList(
 }
 
 /**
- * A revocation list in DER signed by this root, or what is wrong with it. Whether it is valid at a time is left to
- * the caller.
+ * Reads a revocation list in DER that this root signed, or says what is wrong with it. Whether it is valid at a given
+ * time is for the caller to check.
  * @throws MalformedEvidence when it is not a revocation list
  */
 export async function readListOf(

@@ -5,7 +5,7 @@ import { readTcb } from './tcb.ts'
 
 const DEBUG_ALLOWED = 1n << 19n
 
-/** The statements of a report, with the names of RFC 9711 where it has one, as in the router's own hop. */
+/** The statements of a report, named as in RFC 9711 where it has a name, like in the router's own hop. */
 export function summarizeSnp(report: SnpReport) {
   const { family = -1, model = -1 } = report.cpuid ?? {}
   const product = productOfCpuid(family, model)

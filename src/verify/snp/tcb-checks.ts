@@ -8,7 +8,7 @@ import { componentsBelow, componentsUnequal, describeTcb, readTcb, type Tcb } fr
 
 const RESERVED = 'a byte that the layout of this product reserves is set'
 
-/** The reported TCB is the one that the key is derived for, so it must equal the certificate's in every component. */
+/** Checks the reported TCB. The key is derived for it, so it must equal the certificate's in every component. */
 export function checkReportedTcb(report: SnpReport, product: Product, certified: Tcb): Check {
   const reported = readTcb(product, report.reportedTcb)
   const unequal = reported && componentsUnequal(reported, certified)
@@ -65,7 +65,7 @@ function checkFirmware({ committedFirmware }: SnpReport, { minFirmware }: SnpPol
   return judge('firmware_version', fault, stated)
 }
 
-/** Provisional firmware can be rolled back until it is committed. */
+/** Checks that the firmware is committed: provisional firmware can be rolled back. */
 function checkCommitted(report: SnpReport, { allowProvisionalFirmware }: SnpPolicy): Check {
   const current = report.currentFirmware.join('.')
   const committed =

@@ -37,8 +37,8 @@ export function readTcb(product: Product, bytes: Uint8Array): Tcb | undefined {
 }
 
 /**
- * Components of `tcb` below those of `floor`. Each is compared on its own: a high one does not compensate for a low
- * one.
+ * Components of `tcb` that are below those of `floor`. Each is compared by itself: a high one does not compensate for a
+ * low one.
  */
 export function componentsBelow(tcb: Tcb, floor: Tcb): string[] {
   return components(floor)
@@ -46,7 +46,7 @@ export function componentsBelow(tcb: Tcb, floor: Tcb): string[] {
     .map(([component, least]) => `${component} ${tcb[component] ?? 'absent'} below ${least}`)
 }
 
-/** Components that differ, a component that only one side has included. */
+/** Components that differ, including those that only one side has. */
 export function componentsUnequal(left: Tcb, right: Tcb): string[] {
   const names = new Set([...components(left), ...components(right)].map(([component]) => component))
   return [...names]

@@ -71,7 +71,7 @@ export function readVekExtensions(
   return { tcb, ...readSubject(values.get(HWID), values.get(CSP_ID), product, kind) }
 }
 
-/** A chip or a cloud provider, one of the two and never both. */
+/** Reads the subject: a chip or a cloud provider, never both. */
 function readSubject(
   hwid: Bytes | undefined,
   cspId: Bytes | undefined,
@@ -88,7 +88,10 @@ function readSubject(
   }
 }
 
-/** AMD writes the chip id raw; an OCTET STRING around it is accepted too. The length decides, not the first byte. */
+/**
+ * Reads the chip id. AMD writes it raw; an OCTET STRING around it is accepted, too. The length decides which it is, not
+ * the first byte.
+ */
 function unwrapHwid(value: Bytes, length: number): Bytes {
   const chipId = value.length === length ? value : readDer(value, TAG.octetString).body
   if (chipId.length !== length) throw fault(`HWID is not ${length} bytes long`)

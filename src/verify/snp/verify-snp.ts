@@ -14,9 +14,9 @@ export interface SnpOptions extends RevocationOptions {
   /** Milliseconds since 1970. */
   readonly now: number
   readonly policy?: SnpPolicy
-  /** AMD's roots unless given. */
+  /** By default AMD's roots. */
   readonly anchors?: readonly Anchor[]
-  /** Refused unless given. */
+  /** By default simulated platforms are refused. */
   readonly simulated?: SimulatedPolicy
 }
 
@@ -24,13 +24,13 @@ export interface SnpResult extends Verdict {
   readonly report: SnpReport
   /** Absent where the certificates do not form a chain. */
   readonly chain?: VekChain
-  /** When the first of certificates and revocation list ends, in milliseconds since 1970; absent as `chain` is. */
+  /** When the first certificate or the revocation list expires, in milliseconds since 1970; absent when `chain` is. */
   readonly endsAt?: number
 }
 
 /**
- * Verifies a SEV-SNP report with its certificates: chain -> signature -> chip -> TCB -> guest. Every finding about a
- * readable report is a check in the result.
+ * Verifies a SEV-SNP report with its certificates: the chain, the signature, the chip, the TCB, and the guest. Every
+ * finding about a readable report is a check in the result.
  * @throws MalformedEvidence when report or certificates cannot be parsed
  */
 export async function verifySnp(
@@ -65,7 +65,10 @@ export async function verifySnp(
   return { ...verdict(all), report, chain, ...(endsAt !== undefined && { endsAt }) }
 }
 
-/** No check where the key is of another kind: `certificate_keys` has failed, and nothing can be verified. */
+/**
+ * Checks the signature. Makes no check where the key is of another kind: `certificate_keys` has then failed, and
+ * nothing can be verified.
+ */
 async function checkSignature(report: SnpReport, spki: Bytes): Promise<Check[]> {
   if (keyKind(spki) !== 'P-384') return []
   const verified = await verifyP384(report, spki)

@@ -13,9 +13,10 @@ const CHIP_AUTHORITIES: readonly string[] = [
 const RATINGS_SIGNER = 'Intel SGX TCB Signing'
 
 /**
- * Requires that each certificate is used for what Intel issued it for, as Intel's Quote Verification Library does: one of
- * Intel's two authorities certified the chip, and the root certified the signer of TCB info and enclave identity.
- * `@phala/dcap-qvl` (0.3.9) verifies the signatures of chains of any length, whoever the signers are: the stolen key of one old chip could certify others, or sign a good rating of its own.
+ * Requires that each certificate is used for the purpose for which Intel issued it, like Intel's Quote Verification
+ * Library: one of Intel's two authorities certified the chip, and the root certified the signer of TCB info and enclave
+ * identity. `@phala/dcap-qvl` (0.3.9) verifies the signatures of chains of any length, whoever the signers are: with
+ * the stolen key of one old chip, an attacker could certify other chips, or sign a good rating for it.
  * @returns all of these certificates except the root
  * @throws EvidenceRefused `hardware` (`certificate_roles`) when a certificate has another role or cannot be parsed
  */
@@ -38,7 +39,7 @@ export function requireCertificateRoles(
   throw new EvidenceRefused('hardware', ['certificate_roles'])
 }
 
-/** The certificates of a PEM chain without the root, which is mostly its last one. */
+/** The certificates of a PEM chain without the root, which is usually the last one. */
 function belowRoot(pem: Uint8Array, root: Certificate): Certificate[] {
   const chain = utils.extractCerts(asBuffer(pem)).map((one) => readCertificate(copyBytes(one)))
   const last = chain.at(-1)

@@ -1,4 +1,4 @@
-// The npm package, needed outside Node: `@phala/dcap-qvl` accepts only its Buffers.
+// The npm package `buffer`, which is needed outside Node: `@phala/dcap-qvl` accepts only its Buffers.
 import { Buffer } from 'buffer'
 import { utils, type Quote } from '@phala/dcap-qvl'
 import type { Bytes } from '../../protocol/bytes.ts'
@@ -9,7 +9,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 }
 
 /**
- * The certificates in a quote, in DER: chip, authority, root.
+ * The chip's certificate and its authority's, from a quote, in DER.
  * @throws Error when the quote contains no certificates of that kind
  */
 export function chipChain(quote: Quote): { readonly chip: Buffer; readonly authority: Bytes } {

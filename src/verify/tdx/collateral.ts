@@ -54,7 +54,7 @@ export async function fetchCollateral(quote: Bytes, source: PcsSource): Promise<
   }
 }
 
-/** Family and model of the chip, and which of Intel's two authorities certified it, by its own certificate. */
+/** Reads family and model of the chip, and which of Intel's two authorities certified it, from its own certificate. */
 function identifyPlatform(quote: Bytes): { fmspc: string; authority: 'platform' | 'processor' } {
   try {
     const { chip } = chipChain(Quote.parse(quote))
@@ -68,7 +68,7 @@ function identifyPlatform(quote: Bytes): { fmspc: string; authority: 'platform' 
 
 const signedSchema = z.looseObject({ signature: z.string() })
 
-/** `{"<member>": {...}, "signature": "<hex>"}`; the signature covers the member's exact text. */
+/** Splits `{"<member>": {...}, "signature": "<hex>"}`; the signature covers the member's exact text. */
 function readSigned(body: Bytes, member: 'tcbInfo' | 'enclaveIdentity') {
   const document = `Intel's ${member}`
   const { signature } = readDocument(signedSchema, parseStrictJson(body, document), document)

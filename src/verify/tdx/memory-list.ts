@@ -4,7 +4,7 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 const PAGE_BYTES = 4096
 const GIB = 0x4000_0000
 const FOUR_GIB = 4 * GIB
-/** From this size on QEMU keeps 2 GiB below the gap for devices and puts the rest above 4 GiB. */
+/** From this size on, QEMU puts 2 GiB below the gap for devices and the rest above 4 GiB. */
 const SPLIT_FROM = 0xb000_0000
 const LOW_END = 2 * GIB
 
@@ -18,17 +18,17 @@ interface Range {
   readonly bytes: number
 }
 
-/** Where a firmware has memory of its own, and its list of memory in it. */
+/** The memory areas of a firmware, and the place of its list of memory in them. */
 interface Witness {
   readonly listAddress: number
   readonly own: readonly Omit<Range, 'type'>[]
 }
 
 /**
- * SHA-384 of the list of memory (TD HOB) that QEMU hands to a TDX firmware, the first event of RTMR0, for a machine with so
- * much memory. The witness says where the firmware's own memory is (dstack, `TdHobWitnessV1`): page numbers and counts in
- * LEB128.
- * @throws EvidenceRefused `measurement` (`memory_list`) when both do not go together
+ * SHA-384 of the list of memory (TD HOB) that QEMU hands to a TDX firmware, the first event of RTMR0, for a machine
+ * with this much memory. The witness says where the firmware's own memory is (dstack, `TdHobWitnessV1`): page numbers
+ * and counts in LEB128.
+ * @throws EvidenceRefused `measurement` (`memory_list`) when witness and memory size do not fit together
  */
 export async function digestMemoryList(witness: Uint8Array, memoryBytes: number): Promise<Bytes> {
   const { listAddress, own } = readWitness(witness)
@@ -88,7 +88,7 @@ function readNumbers(witness: Uint8Array): number[] {
 
 const HEADER_BYTES = 56
 const RESOURCE_BYTES = 48
-/** The block that ends the list is not measured, but its place is. */
+/** The end block of the list is not measured, but its place is. */
 const END_BYTES = 8
 
 /** EFI_HOB_HANDOFF_INFO_TABLE, version 9. */

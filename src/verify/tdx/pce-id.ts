@@ -3,16 +3,16 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 import { readCertificate } from '../x509/certificate.ts'
 import { expectTag, readChildren, readDer, readObjectId, TAG } from '../x509/der.ts'
 
-/** Intel's statements on a chip in its certificate, and the provisioning enclave's id among them. */
+/** The extension with Intel's statements on a chip, and the id of the provisioning enclave in it. */
 const SGX_EXTENSION = '1.2.840.113741.1.13.1'
 const PCE_ID = `${SGX_EXTENSION}.3`
 
 /**
- * Requires that TCB info is about the provisioning enclave that certified the quoting enclave, as Intel's Quote
- * Verification Library does: PCESVN counts versions of one such enclave, so that another one's levels say nothing of it.
- * `@phala/dcap-qvl` (0.3.9) compares family and model alone.
+ * Requires that TCB info is about the provisioning enclave (PCE) that certified the quoting enclave, like Intel's Quote
+ * Verification Library: PCESVN counts versions of one such enclave, so the levels of another one say nothing about it.
+ * `@phala/dcap-qvl` (0.3.9) compares only family and model.
  * @param stated `pceId` of the TCB info, hex
- * @throws EvidenceRefused `hardware` (`pce_id`) when the chip certificate names another one, none or several
+ * @throws EvidenceRefused `hardware` (`pce_id`) when the chip certificate names another id, none or several
  */
 export function requirePceId(chipDer: Bytes, stated: string): void {
   let certified: string

@@ -3,11 +3,11 @@ import { Quote } from '@phala/dcap-qvl'
 import { copyBytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
-/** Larger quotes are refused unread; real ones have 5 KiB. */
+/** Larger quotes are refused unread; real ones have about 5 KiB. */
 export const MAX_QUOTE_BYTES = 32_768
 
 /**
- * REPORT_DATA of a TDX quote that is not verified yet.
+ * Reads REPORT_DATA of a TDX quote that is not verified yet.
  * @throws EvidenceRefused `too_large`, `malformed`, or `unknown_format` when it is not a TDX quote
  */
 export function quoteReportData(quote: Bytes): Bytes {

@@ -21,19 +21,18 @@ export interface VerifiedQuote extends TcbVerdict {
   /** RTMR0 to RTMR3. */
   readonly rtMr: readonly [Bytes, Bytes, Bytes, Bytes]
   readonly mrConfigId: Bytes
-  /** Always from the quote: no document beside it is authoritative. */
+  /** Always from the quote: no other document is authoritative. */
   readonly reportData: Bytes
   /**
-   * When the first thing ends that the verdict rests on, in milliseconds since 1970: a certificate, or the time until
-   * Intel replaces a revocation list, TCB info or enclave identity.
+   * The earliest end of anything that the verdict depends on, in milliseconds since 1970: a certificate, or the time
+   * until Intel replaces a revocation list, TCB info or enclave identity.
    */
   readonly endsAt: number
 }
 
 /**
  * Verifies a quote as of `now` (ms): signatures, certificates and their roles, revocation lists, dates, TDX module and
- * TCB level.
- * Whether the platform's state is acceptable is decided by the caller.
+ * TCB level. Whether the platform's state is acceptable is for the caller to decide.
  * @throws EvidenceRefused `hardware` with the failed check, `debug`, or `unknown_format` when it is not a TDX quote
  */
 export type VerifyQuote = (
@@ -45,7 +44,7 @@ export type VerifyQuote = (
 /** The production verifier, with Intel's root. */
 export const verifyIntelQuote = createQuoteVerifier(copyBytes(constants.TRUSTED_ROOT_CA_DER))
 
-/** A verifier with a root of the caller's choice, in DER. */
+/** Creates a verifier with a root of the caller's choice, in DER. */
 export function createQuoteVerifier(rootDer: Bytes): VerifyQuote {
   const verifier = new QuoteVerifier(asBuffer(rootDer))
   return async (quote, collateral, now) => {
@@ -67,8 +66,8 @@ export function createQuoteVerifier(rootDer: Bytes): VerifyQuote {
 }
 
 /**
- * Messages of `@phala/dcap-qvl` (0.3.9) after every signature, certificate and date was verified, when it starts to
- * rate the platform. Its rating does not support TDX modules, so ours replaces it.
+ * Error messages of `@phala/dcap-qvl` (0.3.9) that mean that every signature, certificate and date was verified and
+ * only its rating of the platform failed. Its rating does not support TDX modules, so ours replaces it.
  */
 const RATINGS = /^(No matching TCB level found$|TCB status is invalid: )/
 const GUEST_FAULTS: ReadonlySet<string> = new Set([

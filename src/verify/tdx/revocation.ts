@@ -9,8 +9,8 @@ import { chipChain } from './chip-chain.ts'
 
 /**
  * Authenticates the two revocation lists of a quote's collateral: one signed by Intel's root, the other by the
- * authority of the quote's own chip certificate, both within their dates. `@phala/dcap-qvl` (0.3.9) looks
- * certificates up in the lists without verifying the lists, which is not enough where a provider supplies them.
+ * authority of the quote's own chip certificate, both within their dates. `@phala/dcap-qvl` (0.3.9) looks up
+ * certificates in the lists without verifying the lists, which is not enough where a provider supplies them.
  * @returns when the first of them is due to be replaced, in milliseconds since 1970
  * @throws EvidenceRefused `hardware` (`revocation`) when a list is not authentic or not valid
  * @throws MalformedEvidence when a list is not hex

@@ -7,7 +7,7 @@ export interface TdxRequirements {
   /** Accepted platform states, in Intel's notation. */
   readonly tcb_statuses: readonly string[]
   readonly tdx_policy: {
-    /** Bits of TD_ATTRIBUTES that may be set, 16 hex digits, highest first. SEPT_VE_DISABLE must be. */
+    /** Bits of TD_ATTRIBUTES that may be set, 16 hex digits, highest first. SEPT_VE_DISABLE must be set in any case. */
     readonly allowed_td_attributes: string
     /** Bits of XFAM that may be set, 16 hex digits, highest first. */
     readonly allowed_xfam: string
@@ -19,10 +19,10 @@ export interface TdxRequirements {
   }
 }
 
-/** Never accepted, whatever the policy. */
+/** States that are never accepted, whatever the policy. */
 const NEVER_ACCEPTED: ReadonlySet<string> = new Set(['Revoked', 'Unknown', 'NotSupported'])
 
-/** TUD, the lowest byte of TD_ATTRIBUTES: any bit of it exposes the guest to its host. */
+/** TUD, the lowest byte of TD_ATTRIBUTES: any bit set in it exposes the guest to its host. */
 const UNTRUSTED = 0xffn
 
 /** Bit 28 of TD_ATTRIBUTES: without it the host can inject exceptions on the guest's own pages. */
@@ -70,7 +70,10 @@ function littleEndian(bytes: Bytes): bigint {
   return BigInt(`0x${toHex(bytes.toReversed())}`)
 }
 
-/** Firmware, its configuration, kernel and initrd: MRTD, RTMR0, RTMR1, RTMR2, 384 hex digits together. */
+/**
+ * The measurement of firmware, its configuration, kernel and initrd: MRTD, RTMR0, RTMR1, RTMR2, 384 hex digits
+ * together.
+ */
 export function tdxMeasurement({ mrTd, rtMr: [first, second, third] }: VerifiedQuote): string {
   return [mrTd, first, second, third].map(toHex).join('')
 }

@@ -3,7 +3,7 @@ import type { QuoteCollateral } from './quote.ts'
 
 const bytes = z.union([z.string(), z.array(z.int().min(0).max(255))])
 
-/** Collateral in the form kept with evidence. Other members are refused: some would replace what is in the quote. */
+/** Collateral in the form stored with evidence. Other members are refused: some would override what is in the quote. */
 export const storedCollateralSchema = z.strictObject({
   pck_crl_issuer_chain: z.string(),
   root_ca_crl: bytes,

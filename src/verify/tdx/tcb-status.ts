@@ -14,7 +14,7 @@ import {
 } from './tcb-info.ts'
 import { judgeTdxModule, type ModuleVerdict } from './tdx-module.ts'
 
-/** Intel's rating of a platform, by the collateral of its quote. */
+/** Intel's rating of a platform, from the collateral of its quote. */
 export interface TcbVerdict {
   /** In Intel's notation: `UpToDate`, `OutOfDate`, `SWHardeningNeeded` and others; the worst of all parts. */
   readonly tcbStatus: string
@@ -23,7 +23,7 @@ export interface TcbVerdict {
   /** Increases with every TCB recovery of Intel; identifies the version of the rating data. */
   readonly tcbEvaluationDataNumber: number
   readonly tdxModule: ModuleVerdict
-  /** When the first of the documents that rate is due to be replaced, in milliseconds since 1970. */
+  /** When the first of the rating documents is due to be replaced, in milliseconds since 1970. */
   readonly endsAt: number
 }
 
@@ -31,11 +31,12 @@ export interface TcbVerdict {
 const ISV_SVN_OFFSET = 258
 
 /**
- * Rates a platform as Intel's Quote Verification Library does (its requirements 4.1.2.4.11, 4.1.2.4.15 and
- * 4.1.2.4.17; Intel PCS API v4, "Get TDX TCB Info"): the TDX module by its own identity, the platform by the first
- * TCB level it reaches, the quoting enclave by its own level; the worst of the three counts. The signatures over
- * quote and collateral are verified before.
- * @throws EvidenceRefused `hardware` when the chip certificate, its provisioning enclave or the TDX module does not match
+ * Rates a platform like Intel's Quote Verification Library (its requirements 4.1.2.4.11, 4.1.2.4.15 and 4.1.2.4.17;
+ * Intel PCS API v4, "Get TDX TCB Info"): the TDX module by its own identity, the platform by the first TCB level that
+ * it reaches, the quoting enclave by its own level; the worst of the three counts. The signatures over quote and
+ * collateral must have been verified before.
+ * @throws EvidenceRefused `hardware` when the chip certificate, its provisioning enclave or the TDX module does not
+ *   match
  * @throws MalformedEvidence when TCB info or enclave identity cannot be parsed
  */
 export function judgeTcb(quote: Quote, td: TDReport10, collateral: Collateral): TcbVerdict {
@@ -67,19 +68,19 @@ interface Level {
   readonly advisoryIds: readonly string[]
 }
 
-/** A quoting enclave that reaches none of Intel's levels. No policy accepts it. */
+/** The rating of a quoting enclave that reaches none of Intel's levels. No policy accepts it. */
 const NOT_SUPPORTED: Level = { status: 'NotSupported', advisoryIds: [] }
 
 /**
- * A platform below every level. Intel's library has a status of its own for it; it is accepted only if a policy names
- * it.
+ * The rating of a platform below every level. Intel's library has a status of its own for it; this one is accepted only
+ * if a policy names it.
  */
 const BELOW_EVERY_LEVEL: Level = { status: 'OutOfDate', advisoryIds: [] }
 
 function platformLevel(quote: Quote, teeTcbSvn: Uint8Array, { pceId, tcbLevels }: TcbInfo): Level {
   const { chip, cpuSvn, pceSvn } = readChip(quote)
   requirePceId(chip, pceId)
-  // The first two components are the TDX module's, which is rated by its own identity from version 1 on.
+  // The first two components belong to the TDX module, which from version 1 on is rated by its own identity.
   const first = (teeTcbSvn[1] ?? 0) > 0 ? 2 : 0
   const reached = tcbLevels.toSorted(byLevel).find(({ tcb }) => {
     const { sgxtcbcomponents: sgx, tdxtcbcomponents: tdx, pcesvn } = tcb
@@ -95,7 +96,7 @@ function platformLevel(quote: Quote, teeTcbSvn: Uint8Array, { pceId, tcbLevels }
 
 type TcbLevel = TcbInfo['tcbLevels'][number]
 
-/** The highest level first, whatever the order in the document. */
+/** Sorts the highest level first, whatever the order in the document. */
 function byLevel({ tcb: left }: TcbLevel, { tcb: right }: TcbLevel): number {
   const numbers = (tcb: TcbLevel['tcb']) => [
     ...tcb.sgxtcbcomponents.map(({ svn }) => svn),
@@ -131,7 +132,7 @@ function quotingEnclaveLevel(quote: Quote, { tcbLevels }: EnclaveIdentity): Leve
   return { status: reached.tcbStatus, advisoryIds: reached.advisoryIDs }
 }
 
-/** The platform's status after a part that is out of date; the result is never better. */
+/** The platform's status if another part is out of date; never better than before. */
 const BEHIND: Readonly<Record<string, string>> = {
   UpToDate: 'OutOfDate',
   SWHardeningNeeded: 'OutOfDate',

@@ -41,7 +41,7 @@ export function judgeTdxModule(td: TDReport10, info: TcbInfo): ModuleVerdict {
 const NO_LEVEL = { tcbStatus: 'NotSupported', advisoryIDs: [] } as const
 
 interface ModuleIdentity {
-  /** Hex, as are `attributes` and `attributesMask`. */
+  /** Hex; `attributes` and `attributesMask`, too. */
   readonly mrsigner: string
   readonly attributes: string
   readonly attributesMask: string

@@ -13,13 +13,16 @@ export interface ReleaseDocuments {
 
 export interface LoggedResult {
   readonly checks: readonly Check[]
-  /** When the first of both proofs gets too old for the policy, in milliseconds since the epoch; infinite where none does. */
+  /**
+   * When the first of the two proofs becomes too old for the policy, in milliseconds since the epoch; infinite without
+   * a limit.
+   */
   readonly endsAt: number
 }
 
 /**
- * Checks that both documents of a release are in the log of the policy. A missing proof is a failure: a caller with a
- * policy requires the proof.
+ * Checks that both documents of a release are in the log of the policy. A missing proof is a failure: a caller that
+ * passes a policy requires the proof.
  * @param now milliseconds since the epoch
  */
 export function checkLogged(

@@ -52,7 +52,7 @@ export function cosignedMessage(text: string, seconds: number): Bytes {
   return utf8(`cosignature/v1\ntime ${seconds}\n${text}`)
 }
 
-/** A cosignature in the encoding of a note: the time, and the signature over it and the checkpoint. */
+/** Encodes a cosignature for a note: the time, and the signature over time and checkpoint. */
 export function encodeCosignature(seconds: number, signature: Bytes): Bytes {
   const timestamp = new Uint8Array(TIMESTAMP_BYTES)
   new DataView(timestamp.buffer).setBigUint64(0, BigInt(seconds))
@@ -80,7 +80,7 @@ export function cosignedAt(note: SignedNote, witness: NoteKey): number | undefin
   return times.length === 0 ? undefined : Math.max(...times)
 }
 
-/** One hash in base64. */
+/** Decodes one hash from base64. */
 export function decodeHash(text: string): Bytes {
   let hash: Bytes
   try {

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { parseNoteKey, type NoteKey } from './signed-note.ts'
 import { TransparencyError } from './transparency-error.ts'
 
-/** The log that a relying party trusts, and how many of which witnesses must have cosigned its tree. */
+/** The log that a relying party trusts, its accepted witnesses, and how many of them must have cosigned its tree. */
 export interface LogPolicy {
   readonly log: NoteKey
   readonly witnesses: readonly NoteKey[]

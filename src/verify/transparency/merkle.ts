@@ -28,7 +28,7 @@ export function hashChildren(left: Uint8Array, right: Uint8Array): Bytes {
 }
 
 /**
- * The root computed from an inclusion proof.
+ * Computes the root from an inclusion proof.
  * @param proof from the leaf's sibling up to the child of the root
  * @throws TransparencyError `not_included` when index, size and length of the proof do not match
  */
@@ -100,7 +100,7 @@ function rootsFromConsistency(
   newSize: number,
   proof: readonly Bytes[],
 ): { older: Bytes; newer: Bytes } {
-  // A tree of a power of two is itself the first node of the path.
+  // If the older tree's size is a power of two, its root is the first node of the path.
   const path = isPowerOfTwo(older.size) ? [older.root, ...proof] : [...proof]
   const [seed, ...siblings] = path
   if (seed === undefined) throw inconsistent()
@@ -155,7 +155,7 @@ function inconsistent(): TransparencyError {
   )
 }
 
-/** The type of the hash library does not guarantee that its buffers are not shared. */
+/** Copies, because the hash library's type does not exclude shared buffers. */
 function owned(bytes: Uint8Array): Bytes {
   return new Uint8Array(bytes)
 }

@@ -13,7 +13,7 @@ import { TransparencyError } from './transparency-error.ts'
 
 /** Signed notes (c2sp.org/signed-note): a text, an empty line, and a line for each signature. */
 export interface SignedNote {
-  /** With its last newline, as it is signed. */
+  /** The signed text, including its last newline. */
   readonly text: string
   readonly signatures: readonly NoteSignature[]
 }
@@ -54,7 +54,7 @@ export function parseNote(note: string): SignedNote {
   return { text: note.slice(0, split + 1), signatures: lines.map(parseSignatureLine) }
 }
 
-/** A note as text. */
+/** Formats a note as text. */
 export function formatNote({ text, signatures }: SignedNote): string {
   return `${text}\n${signatures.map((signature) => `${formatSignatureLine(signature)}\n`).join('')}`
 }
@@ -72,7 +72,7 @@ export function parseSignatureLine(line: string): NoteSignature {
   return { name, keyId: bytes.slice(0, KEY_ID_BYTES), signature: bytes.slice(KEY_ID_BYTES) }
 }
 
-/** A key from its parts; the id is derived from them. */
+/** Makes a key from its parts; its id is derived from them. */
 export function noteKey(name: string, type: NoteKeyType, publicKey: Bytes): NoteKey {
   if (!KEY_NAME.test(name)) throw malformedKey('the name of a key has no spaces and no plus sign')
   const tagged = concatBytes(utf8(`${name}\n`), Uint8Array.of(TYPE_BYTE[type]), publicKey)
@@ -119,7 +119,7 @@ export function isSignedBy(key: NoteKey, signature: Bytes, message: Bytes): bool
 
 const TYPES: readonly NoteKeyType[] = ['ed25519', 'cosignature']
 
-/** Base64 may contain plus signs too; a name must not. */
+/** Splits at the first two plus signs: the base64 part may contain more, a name must not. */
 function splitKey(text: string): string[] {
   const [name = '', id = '', ...rest] = text.trim().split('+')
   return [name, id, rest.join('+')]

@@ -37,7 +37,7 @@ function numberPath(index: number, width: number): string {
   return width === TILE_WIDTH ? path : `${path}.p/${width}`
 }
 
-/** Number of hashes in the tile in a tree of this size; 0: it does not exist. */
+/** Number of hashes in the tile, in a tree of this size; 0: the tile does not exist. */
 export function tileWidth(level: number, index: number, size: number): number {
   const hashes = Math.floor(size / TILE_WIDTH ** level)
   return Math.max(0, Math.min(TILE_WIDTH, hashes - index * TILE_WIDTH))
@@ -58,7 +58,7 @@ export class TileTree {
     return this.hash(0, this.size)
   }
 
-  /** MTH(D[start:end]) of RFC 6962 section 2.1; the range is one that the recursion of that section meets. */
+  /** MTH(D[start:end]) of RFC 6962 section 2.1; the range must be one that occurs in that section's recursion. */
   async hash(start: number, end: number): Promise<Bytes> {
     if (start === end) return emptyRoot()
     const width = end - start
@@ -98,7 +98,7 @@ export class TileTree {
       : [...(await this.#continues(older, middle, end, false)), await this.hash(start, middle)]
   }
 
-  /** The hash of a full subtree, from the level of tiles that holds its nodes. */
+  /** The hash of a complete subtree, from the level of tiles that holds its nodes. */
   async #subtree(start: number, width: number): Promise<Bytes> {
     let level = 0
     while (TILE_WIDTH ** (level + 1) <= width) level += 1
@@ -124,7 +124,7 @@ export class TileTree {
   }
 }
 
-/** The root over a row of hashes whose number is a power of two. */
+/** Computes the root over a row of hashes, whose number must be a power of two. */
 export function fold(row: Bytes): Bytes {
   let hashes = row
   while (hashes.length > HASH_BYTES) {

@@ -26,7 +26,10 @@ export interface LoggedEntry {
   readonly checkpoint: Checkpoint
   /** The witnesses of the policy that cosigned, with the time in seconds since the epoch. */
   readonly witnesses: readonly { readonly name: string; readonly seconds: number }[]
-  /** Until when the quorum is recent enough for the policy, in seconds since the epoch; infinite where any age is. */
+  /**
+   * Until when the quorum is recent enough for the policy, in seconds since the epoch; infinite if the policy has no
+   * limit.
+   */
   readonly until: number
 }
 
@@ -34,14 +37,14 @@ const HEADER = 'c2sp.org/tlog-proof@v1'
 const INDEX = /^index (0|[1-9]\d{0,15})$/
 /** A tree of 2^53 entries is not deeper. */
 const MAX_HASHES = 53
-/** Tolerance for different clocks. */
+/** Tolerance for clock differences, seconds. */
 const CLOCK_SKEW_SECONDS = 300
 
 /** @throws TransparencyError when the text is malformed: `malformed_proof` */
 export function parseTlogProof(text: string): TlogProof {
   const split = text.indexOf('\n\n')
   const [header, ...lines] = text.slice(0, Math.max(split, 0)).split('\n')
-  // Extra data is not authenticated and ignored.
+  // Extra data is ignored because it is not authenticated.
   if (lines[0]?.startsWith('extra ')) lines.shift()
   const index = INDEX.exec(lines.shift() ?? '')?.[1]
   if (header !== HEADER || index === undefined || lines.length > MAX_HASHES) throw malformed()
@@ -115,7 +118,7 @@ export function checkWitnesses(
       'a witness cosigned the checkpoint in the future',
     )
   }
-  // The cosignature that completes the quorum: by its time, that many witnesses had seen this tree.
+  // The cosignature that completes the quorum: at its time, enough witnesses had seen this tree.
   const needed = cosigners[policy.quorum - 1]
   const { maxAgeSeconds = Infinity } = policy
   const until = needed === undefined ? Infinity : needed.seconds + maxAgeSeconds

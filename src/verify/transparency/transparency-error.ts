@@ -14,7 +14,7 @@ export type TransparencyFault =
   | 'equivocation'
   | 'inconsistent_tree'
 
-/** A document of a transparency log that proves nothing; `fault` is a stable code, the message a sentence. */
+/** A document of a transparency log that proves nothing; `fault` is a stable code, the message is for people. */
 export class TransparencyError extends Error {
   readonly fault: TransparencyFault
 

@@ -13,7 +13,7 @@ const BASIC_CONSTRAINTS = '2.5.29.19'
 const KEY_CERT_SIGN = 0x04
 
 /**
- * Parses both extensions; one that is absent or repeated permits nothing.
+ * Parses both extensions; an absent or repeated one permits nothing.
  * @throws MalformedEvidence when an extension cannot be parsed
  */
 export function readAuthority(certificate: Certificate): Authority {

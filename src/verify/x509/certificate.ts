@@ -16,16 +16,16 @@ import {
 /** The parts of a version 3 certificate (RFC 5280 section 4.1) that attestation needs. */
 export interface Certificate {
   readonly serial: Bytes
-  /** AlgorithmIdentifier in DER; the same inside and beside what is signed. */
+  /** AlgorithmIdentifier in DER; it must be the same inside the signed content and next to it. */
   readonly signatureAlgorithm: Bytes
   readonly signature: Bytes
-  /** The bytes the signature covers. */
+  /** The bytes that the signature covers. */
   readonly signed: Bytes
   readonly issuer: Bytes
   readonly issuerName: string
   readonly subject: Bytes
   readonly subjectName: string
-  /** Milliseconds since 1970, as is `notAfter`. */
+  /** Milliseconds since 1970; `notAfter`, too. */
   readonly notBefore: number
   readonly notAfter: number
   /** SubjectPublicKeyInfo in DER. */

@@ -2,8 +2,8 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 
 /**
- * Reads ASN.1 in DER (X.690), strictly: definite lengths in their shortest form, no trailing bytes. What certificates
- * never use (long tags, indefinite lengths) is refused. All slices are views of the input.
+ * Reads ASN.1 in DER (X.690), strictly: definite lengths in their shortest form, no trailing bytes. Forms that
+ * certificates never use (long tags, indefinite lengths) are refused. All slices are views of the input.
  */
 export interface Der {
   readonly tag: number
@@ -31,7 +31,7 @@ export function malformed(reason: string): MalformedEvidence {
   return new MalformedEvidence('X.509 structure', reason)
 }
 
-/** The one element that the bytes consist of. */
+/** Reads the single element that the bytes consist of. */
 export function readDer(bytes: Bytes, tag: number): Der {
   const element = readElement(bytes)
   if (element.whole.length !== bytes.length) throw malformed('bytes after the end')
@@ -49,7 +49,7 @@ export function readChildren({ body }: Der): Der[] {
   return children
 }
 
-/** The element, if it is present and has the tag. */
+/** Returns the element if it is present and has the tag; throws otherwise. */
 export function expectTag(element: Der | undefined, tag: number): Der {
   if (element?.tag !== tag) throw malformed(`no element of tag ${tag} where one must be`)
   return element

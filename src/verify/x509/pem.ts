@@ -12,8 +12,8 @@ export interface PemBlock {
 }
 
 /**
- * The certificates of a PEM file in their order (RFC 7468): blocks of base64, before each at most one comment line `#
- * text`, and nothing else but blank lines.
+ * Reads the certificates of a PEM file in their order (RFC 7468): blocks of base64, each preceded by at most one
+ * comment line `# text`, and nothing else but blank lines.
  * @throws MalformedEvidence when the input is malformed
  */
 export function readPem(text: string): PemBlock[] {
@@ -37,7 +37,7 @@ export function readPem(text: string): PemBlock[] {
   return blocks
 }
 
-/** One certificate as a PEM file, with a line end after it. */
+/** Formats one certificate as a PEM file, with a line end after it. */
 export function derToPem(certificate: Bytes): string {
   const lines = toBase64(certificate).match(/.{1,64}/g) ?? []
   return [BEGIN, ...lines, END, ''].join('\n')

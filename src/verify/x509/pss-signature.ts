@@ -9,8 +9,8 @@ const HASH_AND_MASK =
   'a203020130' // [2] 48
 
 /**
- * The only two AlgorithmIdentifiers accepted, byte for byte: AMD's root and authorities spell the default trailer
- * out, newer chip certificates leave it away.
+ * The only two accepted AlgorithmIdentifiers, byte for byte: AMD's root and authorities state the default trailer
+ * explicitly, newer chip certificates omit it.
  */
 const ACCEPTED = new Set([
   `304606092a864886f70d01010a3039${HASH_AND_MASK}a303020101`,

@@ -16,10 +16,10 @@ export interface RevocationList {
   readonly signature: Bytes
   readonly signed: Bytes
   readonly issuer: Bytes
-  /** Milliseconds since 1970, as is `nextUpdate`. */
+  /** Milliseconds since 1970; `nextUpdate`, too. */
   readonly thisUpdate: number
   readonly nextUpdate: number
-  /** Contents of the INTEGERs. */
+  /** The serial numbers of revoked certificates, as contents of INTEGERs. */
   readonly serials: readonly Bytes[]
 }
 

@@ -24,7 +24,7 @@ export interface Appended {
 }
 
 /**
- * Appends an entry to the log, requests the witnesses' cosignatures of the new tree and publishes it.
+ * Appends an entry to the log, requests the witnesses' cosignatures of the new tree and publishes the tree.
  * @throws ReleaseError when too few witnesses cosign; the entry is then not in any published tree, and the next call
  *   publishes it before its own
  */
@@ -40,7 +40,7 @@ export async function appendEntry(entry: Uint8Array, deps: AppendDeps): Promise<
 }
 
 /**
- * A new checkpoint of the current tree with new cosignatures, and with it a new proof of one entry: relying parties may
+ * Makes a new checkpoint of the current tree with new cosignatures, and a new proof of one entry: relying parties may
  * require recent cosignatures.
  */
 export async function renewProof(index: number, deps: AppendDeps): Promise<Appended> {

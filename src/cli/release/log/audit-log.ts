@@ -24,9 +24,9 @@ export type ReadLogFile = (path: string) => Promise<Bytes>
 
 export interface LogAudit {
   readonly checkpoint: Checkpoint
-  /** The entries that the known tree does not have. */
+  /** The entries after the known tree. */
   readonly entries: readonly { readonly index: number; readonly bytes: Bytes }[]
-  /** The witnesses that cosigned the checkpoint; undefined where none were asked for. */
+  /** The witnesses that cosigned the checkpoint; undefined when the audit requires none. */
   readonly witnesses: LoggedEntry['witnesses'] | undefined
 }
 
@@ -34,8 +34,8 @@ export interface LogAudit {
 export interface AuditedLog {
   readonly key: NoteKey
   /**
-   * The witnesses that must have cosigned its checkpoint. Without them a log can show its auditors a history of their own, as long
-   * as it keeps that up: relying parties see the one that is witnessed.
+   * The witnesses that must have cosigned its checkpoint. Without them, a log could consistently show its auditors
+   * another history than the witnessed one that relying parties see.
    */
   readonly witnessed?: { readonly policy: LogPolicy; readonly now: number } | undefined
 }
@@ -53,7 +53,8 @@ export async function auditLog(
   const note = readNote(await read('checkpoint'))
   checkLogSignature(note, key)
   const checkpoint = parseCheckpoint(note.text)
-  // Of a tree under another name no relying party has a proof, and no witness would call it a second history of this log.
+  // The log's name must be the origin. No relying party accepts a proof for a tree of another origin, and a witness
+  // would not see such a tree as a second history of this log.
   if (checkpoint.origin !== key.name) {
     throw new TransparencyError('unknown_log', `the checkpoint is of the log ${checkpoint.origin}`)
   }
@@ -71,7 +72,7 @@ export async function auditLog(
   const first = Math.floor(known.size / TILE_WIDTH)
   for (let tile = first; tile * TILE_WIDTH < checkpoint.size; tile += 1) {
     const width = tileWidth(0, tile, checkpoint.size)
-    // One after the other: entries are reported in order.
+    // Sequential, so that entries are reported in order.
     const bundle = splitBundle(await read(entriesPath(tile, width)), width)
     for (const [at, bytes] of bundle.entries()) {
       const index = tile * TILE_WIDTH + at

@@ -51,8 +51,8 @@ export class LogDirectory {
   }
 
   /**
-   * The last published checkpoint; before the first entry that of the empty tree.
-   * @throws TransparencyError when it is not this log's
+   * The last published checkpoint; before the first entry, that of the empty tree.
+   * @throws TransparencyError when the stored checkpoint is not signed by this log
    */
   async head(): Promise<Checkpoint> {
     const published = await this.#signedNote(CHECKPOINT)

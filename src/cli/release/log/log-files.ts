@@ -14,9 +14,10 @@ import { parseNoteSigner, type NoteSigner } from './note-signer.ts'
 const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
 
 /**
- * The entry is the document's text without surrounding white space, in whichever form it is stored.
- * @throws ReleaseError when the file cannot be read, or is JSON and no published trust bundle
- * @throws MalformedEvidence when it begins like JSON and is none
+ * The log entry of a document: its JWS text without surrounding white space, whether the file is a bare JWS or a
+ * published trust bundle.
+ * @throws ReleaseError when the file cannot be read, or is JSON but not a published trust bundle
+ * @throws MalformedEvidence when the file starts like JSON but is not valid JSON
  */
 export async function readEntry(path: string): Promise<Bytes> {
   const text = await readText(path)
@@ -24,9 +25,9 @@ export async function readEntry(path: string): Promise<Bytes> {
 }
 
 /**
- * Adds the proof of a document to the published trust bundle: as the bundle's own where the document is that bundle,
- * else as the manifest's.
- * @throws as `readPublished`
+ * Adds the log proof of a document to the published trust bundle: as the bundle's own proof if the document is that
+ * bundle, otherwise as the manifest's.
+ * @throws the errors of `readPublished`
  */
 export async function attachProof(path: string, entry: Bytes, proof: string): Promise<void> {
   const published = await readPublished(path)
@@ -38,7 +39,7 @@ export async function attachProof(path: string, entry: Bytes, proof: string): Pr
 
 /**
  * A trust bundle as it is published.
- * @throws ReleaseError when the file is none
+ * @throws ReleaseError when the file is not one
  * @throws MalformedEvidence when it is not JSON
  */
 export async function readPublished(path: string) {
@@ -51,14 +52,15 @@ function asPublished(text: string, path: string) {
   throw new ReleaseError(`${path} is no published trust bundle`)
 }
 
-/** @throws ReleaseError when others could have read the key */
+/** @throws ReleaseError when other users can read or change the file, or it cannot be read */
 export async function readSigner(path: string): Promise<NoteSigner> {
   return parseNoteSigner(await readPrivateText(path))
 }
 
 /**
- * The tree head of the previous audit; the empty tree where there was none.
- * @throws ReleaseError when there is a file that does not hold one: an audit that began anew would notice no other history
+ * The tree head of the previous audit; the empty tree when there was none.
+ * @throws ReleaseError when the file exists but holds no tree head: an audit that started from the empty tree would not
+ *   notice that the log's history has changed
  */
 export async function readTreeHead(path: string): Promise<TreeHead> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
@@ -77,8 +79,8 @@ export async function readTreeHead(path: string): Promise<TreeHead> {
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i
 
 /**
- * Files of a log, from a folder or over HTTPS.
- * @throws ReleaseError for an address of another form, or with a user or a password in it; neither is quoted
+ * Reads the files of a log from a folder, or over HTTP or HTTPS.
+ * @throws ReleaseError for an address of another form, or with a user name or password; the message does not quote it
  */
 export function logReader(prefix: string): ReadLogFile {
   if (!ADDRESS.test(prefix)) {
@@ -96,7 +98,7 @@ export function logReader(prefix: string): ReadLogFile {
   }
 }
 
-/** What cannot be taken apart may have a password in it, too. */
+/** Refuses an address without quoting it: even an unparsable one may contain a password. */
 function requireOpenAddress(text: string): void {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {

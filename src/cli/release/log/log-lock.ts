@@ -3,12 +3,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { ReleaseError } from '../release-error.ts'
 
 /**
- * Makes this process the only one that signs with the key of a log or a witness until it ends: two that append at a time
- * would sign two trees of one size and leave files that belong to neither, and two witnesses with one state could each cosign
- * another tree after the last. The lock is SQLite's own on a file beside the key, because
- * the kernel releases it however the process ends.
- * @returns releases it; to be kept, since a connection that nothing refers to would be closed
- * @throws ReleaseError when another process has it, or the lock cannot be written
+ * Takes an exclusive lock for signing with the key of a log or a witness, held until released or the process ends. Two
+ * concurrent appends would sign two trees of the same size and leave files that belong to neither; two witnesses with
+ * one state could cosign two different successors of the same tree. It is SQLite's own lock on a file beside the key,
+ * which the kernel releases however the process ends.
+ * @returns releases the lock; keep a reference to it, because garbage collection would close the connection and so
+ *   release the lock
+ * @throws ReleaseError when another process holds the lock, or the lock file cannot be written
  */
 export function lockLog(keyPath: string): () => void {
   const path = `${realpathSync(keyPath)}.lock`

@@ -3,8 +3,8 @@ import { parseNote, type SignedNote } from '../../../verify/transparency/signed-
 import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
 
 /**
- * The signed note in a file of a log.
- * @throws TransparencyError when there is none in it: `malformed_checkpoint`
+ * Parses the signed note in a file of a log.
+ * @throws TransparencyError with `malformed_checkpoint` when the file holds no signed note
  */
 export function readNote(bytes: Bytes): SignedNote {
   let text: string

@@ -9,7 +9,7 @@ import {
 } from '../../../verify/transparency/signed-note.ts'
 import { ReleaseError } from '../release-error.ts'
 
-/** A witness for cosignatures. */
+/** A witness that cosigns checkpoints. */
 export interface Witness {
   /** Its submission prefix. */
   readonly url: string
@@ -28,8 +28,8 @@ const RESPONSE_TIMEOUT_MS = 20_000
 const MAX_ANSWER_CHARS = 16_384
 
 /**
- * Requests a witness's cosignature (c2sp.org/tlog-witness), with the size the witness is expected to know, and once
- * more if it answers that it knows another.
+ * Requests a witness's cosignature (c2sp.org/tlog-witness), stating the tree size that the witness is expected to know.
+ * Retries once if the witness answers that it knows another size.
  * @throws ReleaseError when the witness does not cosign; the message names the witness and its answer
  */
 export async function requestCosignature(
@@ -81,7 +81,7 @@ async function post(
   }
 }
 
-/** The witness's own signature among those it sent, after verifying it. */
+/** The witness's own signature among those in its answer, verified. */
 function ownSignature(answer: string, key: NoteKey, { text }: Submission): NoteSignature {
   const lines = answer.split('\n').filter((line) => line !== '')
   const note = { text, signatures: lines.map(parseSignatureLine) }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { ListenAddress } from '../../../host/stack/listen-address.ts'
 import type { LogWitness, WitnessAnswer } from './witness.ts'
 
-/** A checkpoint, its signatures and 63 hashes are far smaller. */
+/** Far above the size of a checkpoint with its signatures and at most 63 hashes. */
 const MAX_BODY_BYTES = 65_536
 
 /** Serves `POST /add-checkpoint`; resolves once it listens. */

@@ -40,8 +40,8 @@ const MAX_PROOF_LINES = 63
 const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
 
 /**
- * A witness (c2sp.org/tlog-witness): cosigns a tree of a log only when it continues the last one it cosigned, and
- * stores it before it answers.
+ * A witness (c2sp.org/tlog-witness): cosigns a tree of a log only when it extends the last tree that it cosigned, and
+ * stores the new tree before it answers.
  */
 export class LogWitness {
   readonly #deps: WitnessDeps

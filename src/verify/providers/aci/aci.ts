@@ -24,8 +24,8 @@ export const aciEvidenceSchema = z.strictObject({
 export type AciEvidence = z.output<typeof aciEvidenceSchema>
 
 /**
- * Judges a private gateway of the dstack family by its ACI report: keyset bound to our nonce -> the connection's key in
- * it -> machine -> REPORT_DATA -> workload.
+ * Judges a private gateway of the dstack family by its ACI report: the keyset bound to our nonce, the connection's key
+ * in it, the machine, REPORT_DATA, and the workload.
  * @throws EvidenceRefused when the evidence does not meet the policy
  * @throws MalformedEvidence when the evidence cannot be read
  */
@@ -71,8 +71,8 @@ interface Connection {
 }
 
 /**
- * The keyset must be valid and contain the connection's key, for this host name where it names one.
- * @throws EvidenceRefused when it does not
+ * Requires that the keyset is valid and contains the connection's key, for this host name where the entry names one.
+ * @throws EvidenceRefused when it is not or does not
  */
 export function requireAciBinding(
   { notAfter, tlsKeys }: AciKeyset,

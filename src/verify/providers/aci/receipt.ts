@@ -18,7 +18,7 @@ const receiptSchema = z.looseObject({
 
 const signedSchema = z.record(z.string(), z.json())
 
-/** The signed part of a receipt, and the signature (hex); undefined where the value is not a receipt. */
+/** Splits a receipt into its signed text and the signature (hex); undefined where the value is not a receipt. */
 export function splitAciReceipt(
   json: unknown,
 ): { readonly text: string; readonly signature: string } | undefined {

@@ -14,7 +14,7 @@ const NAME = 'ACI report'
 const hex = z.string().regex(/^([0-9a-f]{2})+$/)
 const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/)
 
-/** The end of the year 9999: RFC 3339 cannot express later times, and dates end some time after it. */
+/** The end of the year 9999: RFC 3339 cannot express later times, and much later ones are not valid dates. */
 const LAST_SECOND = 253_402_300_799
 
 const keysetSchema = z.looseObject({
@@ -52,7 +52,7 @@ const reportSchema = z.looseObject({
 /** A workload's report with its keyset, bound to each other and to a nonce; the quote is not verified. */
 export interface AciReport {
   readonly machine: Extract<DstackMachine, { tee: 'tdx' }>
-  /** The 64 bytes that the quote's REPORT_DATA must be. */
+  /** The 64 bytes that the quote's REPORT_DATA must equal. */
   readonly reportData: Bytes
   readonly appCompose: string
   readonly keyset: AciKeyset
@@ -71,7 +71,7 @@ export interface AciKeyset {
 /**
  * Reads a report that was requested with this nonce (ACI specification, sections 3 and 4). REPORT_DATA is the SHA-256
  * of a statement with fixed bytes, which names the digest of the keyset and the nonce; zeros follow. Everything else in
- * the report (the origin of the code, the served models) is bound by nothing and is ignored.
+ * the report (the origin of the code, the served models) is not bound and is ignored.
  * @throws MalformedEvidence when the report cannot be read
  * @throws EvidenceRefused `nonce`, `hardware` or `unknown_format`
  */

@@ -7,10 +7,13 @@ import { ScaleReader } from './scale-reader.ts'
 
 const NAME = 'dstack attestation'
 
-/** Real ones have some 4 KiB, 12 with certificates. */
+/** Real attestations take about 4 KiB, or 12 KiB with certificates. */
 const MAX_BYTES = 65_536
 
-/** What a guest under SEV-SNP shows; its certificates are taken from AMD, and its events, which nothing binds, left unread. */
+/**
+ * The attestation of a guest under SEV-SNP. Certificates are fetched from AMD instead, and events are not read, because
+ * nothing binds them.
+ */
 export interface SnpAttestation {
   /** 1184 bytes. */
   readonly report: Bytes
@@ -31,7 +34,7 @@ export function readSnpAttestation(bytes: Bytes): SnpAttestation {
   return bytes[0] === 0 ? readScale(bytes) : readMessagePack(bytes)
 }
 
-/** Of the five platforms of dstack. */
+/** SEV-SNP's number among the five platforms of dstack. */
 const SNP_PLATFORM = 3
 
 function readScale(bytes: Bytes): SnpAttestation {

@@ -3,7 +3,7 @@ import { MalformedEvidence } from '../../../protocol/malformed-evidence.ts'
 
 /**
  * Reads a binary document from its first byte to its last. Every method throws MalformedEvidence when the document does
- * not have what is asked for; nothing is reserved for a length that a document only states.
+ * not contain what is requested. No memory is reserved for a length that the document only states.
  */
 export class ByteCursor {
   readonly #input: Bytes
@@ -16,7 +16,7 @@ export class ByteCursor {
     this.#document = document
   }
 
-  /** The bytes that were not read yet. */
+  /** How many bytes were not read yet. */
   get left(): number {
     return this.#input.length - this.#offset
   }
@@ -51,12 +51,12 @@ export class ByteCursor {
     return this.take(length).reduceRight((total, byte) => total * 256 + byte, 0)
   }
 
-  /** Refuses a document that goes on. */
+  /** Requires that the document ends here. */
   end(): void {
     if (this.left > 0) throw this.fault('something follows it')
   }
 
-  /** The error for a document that cannot be read, with what is wrong with it. */
+  /** Makes the error for a document that cannot be read. */
   fault(reason: string): MalformedEvidence {
     return new MalformedEvidence(this.#document, reason)
   }

@@ -62,7 +62,10 @@ const keyProviderSchema = z.looseObject({
   id: hexText,
 })
 
-/** The event comes after the end of boot, so it is a claim; it is proven only because the digest covers it. */
+/**
+ * Reads the key provider. Its event comes after the end of boot, so it is only a claim; it is proven here because the
+ * digest covers it.
+ */
 function readKeyProvider(text: string | undefined): { kind: number; id: Bytes } | undefined {
   const provider = keyProviderSchema.safeParse(text === undefined ? undefined : read(text))
   if (!provider.success) return undefined

@@ -35,8 +35,8 @@ export const dstackEvidenceSchema = z.strictObject({
 export type DstackEvidence = z.output<typeof dstackEvidenceSchema>
 
 /**
- * Judges a node of the dstack family (Phala, NEAR): the node whose key the connection has -> machine -> REPORT_DATA ->
- * workload -> GPUs -> what stands behind it.
+ * Judges a node of the dstack family (Phala, NEAR): finds the node that holds the connection's key, then judges its
+ * machine, REPORT_DATA, workload and GPUs, and the nodes behind it.
  * @throws EvidenceRefused with the code of the first step that fails
  * @throws MalformedEvidence when the report or its collateral cannot be parsed
  */
@@ -94,7 +94,7 @@ async function requireTlsLayout(reportData: Bytes, expected: Expectation): Promi
   if (layout !== 'tls') throw new EvidenceRefused('no_binding')
 }
 
-/** The node at the other end of this connection; if there is none, the first node's failure is thrown. */
+/** Finds the node at the other end of this connection. If there is none, throws the first node's failure. */
 export async function pickReport(
   reports: readonly DstackReport[],
   nonce: string,
@@ -104,7 +104,7 @@ export async function pickReport(
   for (const report of reports) {
     try {
       const expected = { signer: report.signer, nonce, tlsSpkiSha256 }
-      // One after the other: fleets are small, and most often the first one is it.
+      // One after the other: fleets are small, and the first node usually matches.
       await requireTlsLayout(machineReportData(report.machine), expected)
       return report
     } catch (error) {

@@ -17,7 +17,7 @@ const RUNTIME_EVENT = 0x0800_0001
 /** After these events the workload runs and can extend the register with any value. */
 const BOOT_ENDS: ReadonlySet<string> = new Set(['boot-mr-done', 'system-ready'])
 
-/** What the guest's system measured before it ran the workload. Lowercase hex. */
+/** What the guest's system measured before it started the workload. Lowercase hex. */
 export interface BootFacts {
   readonly composeHash: string
   readonly osImageHash: string | undefined
@@ -42,7 +42,7 @@ export async function replayEventLog(
   let register: Bytes = new Uint8Array(48)
   for (const event of runtime) {
     if (event.type !== RUNTIME_EVENT) throw new EvidenceRefused('event_log')
-    // Each extension needs the one before it.
+    // Each extension depends on the one before it.
     const digest = await eventDigest(event)
     register = await sha384(concatBytes(register, digest))
   }
@@ -51,7 +51,7 @@ export async function replayEventLog(
 }
 
 /**
- * Digest and pre-image in the log must agree with the payload.
+ * Computes an event's digest from its payload; digest and pre-image in the log must agree with it.
  * @throws EvidenceRefused `event_log` when they do not
  */
 async function eventDigest(event: DstackEvent): Promise<Bytes> {
@@ -66,7 +66,7 @@ async function eventDigest(event: DstackEvent): Promise<Bytes> {
 
 /** The pre-image of an event's digest, by the version of the log (dstack, `cc-eventlog`). */
 const PREIMAGES: Readonly<Record<DstackEvent['version'], (event: DstackEvent) => Bytes>> = {
-  /** The type in four bytes, the name and the payload, with colons between. */
+  /** The type in four bytes, the name and the payload, separated by colons. */
   1({ type, name, payload }) {
     const typeBytes = new Uint8Array(4)
     new DataView(typeBytes.buffer).setUint32(0, type, true)
@@ -80,7 +80,7 @@ const PREIMAGES: Readonly<Record<DstackEvent['version'], (event: DstackEvent) =>
 function readFacts(events: readonly DstackEvent[]): BootFacts {
   const end = events.findIndex(({ name }) => BOOT_ENDS.has(name))
   const boot = end === -1 ? events : events.slice(0, end)
-  // Where the end of boot is not measured, the workload's own events count here, too.
+  // Where the end of boot is not measured, the workload's own events are included here.
   if (boot.some(isAmbiguous)) throw new EvidenceRefused('event_log')
   const fact = (wanted: string): string | undefined => {
     const [found, ...more] = boot.filter(({ name }) => name === wanted)
@@ -99,8 +99,9 @@ function readFacts(events: readonly DstackEvent[]): BootFacts {
 }
 
 /**
- * In version 1 a colon separates name and payload: with another one in the name, the same digest is that of a shorter
- * name with a longer payload, and what was measured could be told by another name. No event of boot has one.
+ * In version 1 a colon separates name and payload. If the name contains another colon, a shorter name with a longer
+ * payload has the same digest, so a measured event could be presented under another name. No event of boot has a colon
+ * in its name.
  */
 function isAmbiguous({ name, version }: DstackEvent): boolean {
   return version === 1 && name.includes(':')

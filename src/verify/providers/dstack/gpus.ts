@@ -9,8 +9,8 @@ import {
 import type { JudgeOptions } from '../judged-evidence.ts'
 
 /**
- * Judges GPU evidence. Evidence that is present must hold, whatever the policy; it may be absent only where GPUs are
- * optional.
+ * Judges GPU evidence. Evidence that is present must be valid, whatever the policy; it may be absent only where GPUs
+ * are optional.
  * @throws EvidenceRefused `gpu`
  * @throws MalformedEvidence when the evidence cannot be read
  */

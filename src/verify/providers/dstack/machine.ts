@@ -30,36 +30,36 @@ export type MachinePolicy = OsPins &
     'mr_config_id' | 'allowed_mr_config_id' | 'tcb_statuses' | 'tdx_policy'
   >
 
-/** What a receipt says of an OS. */
+/** What a receipt says of a guest's OS. */
 type OsClaims = {
-  /** Whether it was compared with what the operator pinned. */
+  /** Whether the OS was compared with what the operator pinned. */
   readonly os_pinned: boolean
-  /** The hash of its release in its own words. */
+  /** The hash of its release as the OS itself states it. */
   readonly os_image_hash: string | null
-  /** The hash of its release, proven by the measurement; where that is how it is pinned. */
+  /** The hash of its release, proven by the measurement; present where the OS is pinned by release. */
   readonly os_image?: string
 }
 
-/** What genuine hardware says of the guest on it, and of the operating system in it. */
+/** What genuine hardware proves about its guest and the guest's operating system. */
 export interface JudgedMachine {
   readonly tee: DstackMachine['tee']
   readonly strength: 'hardware' | 'simulated' | typeof OS_UNPINNED
   readonly reportData: Bytes
   /** The names of the checks that held. */
   readonly checks: readonly string[]
-  /** By the OS, which is pinned where `strength` says so. */
+  /** Facts stated by the OS; `strength` says whether the OS is pinned. */
   readonly facts: BootFacts
   /** A launch digest of SEV-SNP, or MRTD, RTMR0, RTMR1 and RTMR2 of TDX. */
   readonly measurement: string
   readonly os: OsClaims
-  /** When the first of the vendor's documents on it ends, in milliseconds since 1970. */
+  /** When the first of the vendor's documents on the machine expires, in milliseconds since 1970. */
   readonly endsAt: number
   readonly summary:
     | ReturnType<typeof summarizeTdx>
     | Omit<ReturnType<typeof summarizeSnp>, 'measurement'>
 }
 
-/** What a receipt says of a machine whose evidence answers a nonce. */
+/** The summary, for receipts, of a machine whose evidence binds a nonce. */
 export function summarizeMachine({ summary, facts, os }: JudgedMachine) {
   return {
     ...summary,
@@ -72,7 +72,7 @@ export function summarizeMachine({ summary, facts, os }: JudgedMachine) {
 }
 
 /**
- * REPORT_DATA of a machine that is not verified yet.
+ * Reads REPORT_DATA of a machine that is not verified yet.
  * @throws EvidenceRefused when a quote is of another kind
  * @throws MalformedEvidence when a report cannot be read
  */
@@ -82,7 +82,7 @@ export function machineReportData(machine: DstackMachine): Bytes {
     : readReport(machine.report).reportData
 }
 
-/** One machine of any platform: hardware -> its state -> what the guest was started with -> its OS. */
+/** Judges a machine of any platform: the hardware, its state, what the guest was started with, and its OS. */
 export function judgeMachine(
   machine: DstackMachine,
   collateral: MachineCollateral,
@@ -95,7 +95,7 @@ export function judgeMachine(
 }
 
 /**
- * A machine with TDX: quote -> platform state -> event log -> MRCONFIGID -> OS.
+ * Judges a machine with TDX: the quote, the platform's state, the event log, MRCONFIGID, and the OS.
  * @throws EvidenceRefused with the code of the first step that fails
  * @throws MalformedEvidence when something cannot be read
  */
@@ -128,8 +128,9 @@ export async function judgeTdxMachine(
 }
 
 /**
- * A machine with SEV-SNP: report -> platform -> HOST_DATA -> OS. No register is extended after the start, so the events
- * in the attestation prove nothing; the document behind HOST_DATA says what they would, and the OS starts nothing else.
+ * Judges a machine with SEV-SNP: the report, the platform, HOST_DATA, and the OS. No register is extended after the
+ * start, so the events in the attestation prove nothing. The document behind HOST_DATA states the same facts, and the
+ * OS starts nothing else.
  */
 async function judgeSnpMachine(
   machine: Extract<DstackMachine, { tee: 'sev-snp' }>,
@@ -168,7 +169,7 @@ async function judgeSnpMachine(
 }
 
 /**
- * The facts of the document whose digest HOST_DATA is.
+ * Reads the facts from the document whose digest is HOST_DATA.
  * @throws EvidenceRefused `compose_hash` (`host_data`)
  */
 async function requireHostData(hostData: Bytes, text: string): Promise<BootFacts> {
@@ -186,8 +187,8 @@ async function requireHostData(hostData: Bytes, text: string): Promise<BootFacts
 }
 
 /**
- * The OS must be one that the operator pinned, where any is.
- * @returns the hash of its release, where that is how it is pinned
+ * Requires an OS that the operator pinned, if any is pinned.
+ * @returns the hash of its release, where the OS is pinned by release
  * @throws EvidenceRefused `measurement`
  */
 async function requireOs(

@@ -6,9 +6,9 @@ import { ByteCursor } from './byte-cursor.ts'
 const MAX_DEPTH = 8
 
 /**
- * Decodes one value of MessagePack with nothing behind it. Libraries reserve memory for every list as long as its header
- * says, nested lists included, so a short hostile document costs them gigabytes; here nothing is reserved. Floating point
- * numbers, extensions, and keys that are no text or come twice are refused: attestations have none.
+ * Decodes one MessagePack value that nothing follows. Libraries reserve memory for every list according to its header,
+ * nested lists included, so a short hostile document costs them gigabytes; here nothing is reserved. Floating point
+ * numbers, extensions, and keys that are repeated or not text are refused: attestations have none.
  *
  * Source: the MessagePack specification.
  * @throws MalformedEvidence when it cannot be decoded
@@ -20,7 +20,7 @@ export function decodeMessagePack(input: Bytes, document: string): unknown {
   return value
 }
 
-/** Types whose first byte is the type alone, with the bytes of the number that follows it. */
+/** Types whose first byte is only the type, with the size of the number that follows it, bytes. */
 const TEXTS = new Map([
   [0xd9, 1],
   [0xda, 2],
@@ -86,7 +86,9 @@ class MessagePackReader {
     return number
   }
 
-  /** Every item takes a byte or more, so a list longer than the rest of the input ends with it. */
+  /**
+   * Every item takes at least one byte, so reading fails early if the list claims more items than the input has bytes.
+   */
   #list(count: number, depth: number): unknown[] {
     const items: unknown[] = []
     for (let index = 0; index < count; index++) items.push(this.value(depth + 1))

@@ -32,7 +32,7 @@ export type ModelNode = {
   readonly model: string
   readonly compose_hash: string
   readonly measurement: string
-  /** False: the compose hash was reported by an operating system that was not compared with any expected value. */
+  /** If false, the compose hash was reported by an operating system that was not compared with any expected value. */
   readonly os_pinned: boolean
   readonly signing_address: string
   readonly gpu: ReturnType<typeof summarizeGpu> | null
@@ -42,13 +42,13 @@ export interface JudgedModels {
   readonly nodes: readonly ModelNode[]
   /** The keys of these nodes, in the same order. */
   readonly keys: readonly NodeKey[]
-  /** When the first thing ends that the verdict on them rests on, in milliseconds since 1970. */
+  /** The earliest end of anything that the verdict on them depends on, in milliseconds since 1970. */
   readonly endsAt: number
 }
 
 /**
  * Judges every node that a gateway reports for every model of the policy, each for our nonce and under the policy of
- * models. That prompts are sent to these nodes only must be ensured by the gateway's own attested code.
+ * models. Only the gateway's own attested code ensures that prompts are sent to no other nodes.
  * @throws EvidenceRefused when a model is missing, has no node, or any node does not meet the policy
  * @throws MalformedEvidence when a report cannot be read
  */

@@ -6,7 +6,10 @@ import { parseStrictJson } from '../../../protocol/strict-json.ts'
 
 const DOCUMENT_LABEL = 'dstack-mr-config-v3:'
 
-/** The digest of a guest's configuration document (dstack, `MrConfigV3`): HOST_DATA, and in MRCONFIGID behind 03. */
+/**
+ * Computes the digest of a guest's configuration document (dstack, `MrConfigV3`). It is HOST_DATA, and follows the byte
+ * 03 in MRCONFIGID.
+ */
 export function digestMrConfig(text: string): Promise<Bytes> {
   return sha256(concatBytes(utf8(DOCUMENT_LABEL), Uint8Array.of(0), utf8(text)))
 }
@@ -25,7 +28,7 @@ const mrConfigSchema = z.strictObject({
 })
 export type MrConfig = z.output<typeof mrConfigSchema>
 
-/** The document, where the text is one. */
+/** Parses a configuration document; undefined where the text is not one. */
 export function readMrConfig(text: string): MrConfig | undefined {
   try {
     return mrConfigSchema.safeParse(parseStrictJson(text, 'dstack configuration')).data

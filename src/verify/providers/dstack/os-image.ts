@@ -7,24 +7,24 @@ import type { ImageFiles } from './vm-config.ts'
 
 const NAME = 'dstack OS image'
 
-/** A release's list names a dozen files, and what describes its measurement has some 300 bytes. */
+/** A release's list names a dozen files, and the description of its measurement takes about 300 bytes. */
 const MAX_BYTES = 65_536
 
-/** What a release of the OS says of its own measurement. */
+/** What a release of the OS states about its own measurement. */
 export interface ImageMeasurement {
   /** SHA-256 of the release's list of files, lowercase hex: what `allowed_os_image_hashes` pins. */
   readonly osImageHash: string
-  /** Decoded from CBOR, of no known form. */
+  /** Decoded from CBOR, not validated. */
   readonly content: unknown
 }
 
 /**
- * The description of a release's measurement (`measurement.<tee>.cbor`), which the release's list of files names, where
- * that list is a pinned one.
+ * Reads the description of a release's measurement (`measurement.<tee>.cbor`). The release's list of files must name
+ * it, and the list must be a pinned one.
  *
  * Source: dstack, `verify_measurement_material`.
  * @throws EvidenceRefused `measurement` (`os_image_hash`, `os_image_files`)
- * @throws MalformedEvidence when one of both cannot be read
+ * @throws MalformedEvidence when the list or the description cannot be read
  */
 export async function readImageMeasurement(
   files: ImageFiles | undefined,
@@ -42,7 +42,7 @@ export async function readImageMeasurement(
   return { osImageHash, content: decodeCbor(measurement) }
 }
 
-/** Of the only line of `sha256sum` for this file; undefined where there is not exactly one. */
+/** The digest in the only line of `sha256sum` output for this file; undefined where there is not exactly one. */
 function listedDigest(list: Bytes, fileName: string): string | undefined {
   const lines = textOf(list).split('\n')
   const [found, ...more] = lines

@@ -10,7 +10,7 @@ export interface ReportDataExpectation {
   readonly tlsSpkiSha256: string
 }
 
-/** How the family fills the first half of REPORT_DATA; the second half is the nonce in each of them. */
+/** How the dstack family fills the first half of REPORT_DATA; the second half is always the nonce. */
 export type ReportDataLayout = 'tls' | 'address'
 
 /** A public key of ed25519, or an Ethereum address. */

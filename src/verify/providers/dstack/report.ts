@@ -17,13 +17,13 @@ const hexText = z
 const eventSchema = z.looseObject({
   imr: z.int(),
   event_type: z.int().min(0).max(0xffff_ffff),
-  /** Since 0.5.6 empty for the guest's own events, whose digest can be computed. */
+  /** Since dstack 0.5.6 empty for the guest's own events, whose digest can be computed. */
   digest: hexText.default(''),
   event: z.string(),
   event_payload: hexText,
   /** How the digest is computed; absent in older logs. */
   version: z.union([z.literal(1), z.literal(2)]).default(1),
-  /** What the digest is over, in version 2. */
+  /** The pre-image of the digest, in version 2. */
   preimage: hexText.nullish(),
 })
 
@@ -33,7 +33,7 @@ const attestationSchema = z.looseObject({
   signing_address: hexText,
   signing_algo: z.enum(MESSAGE_ALGORITHMS).default('ecdsa'),
   intel_quote: hexText.nullish(),
-  /** In place of quote and log on other platforms than TDX. */
+  /** Replaces quote and log on platforms other than TDX. */
   attestation: hexText.nullish(),
   /** A string with JSON. Any other value is an error, never treated as absent. */
   nvidia_payload: z.string().nullish(),
@@ -53,14 +53,17 @@ export interface DstackEvent {
   readonly imr: number
   readonly type: number
   readonly version: 1 | 2
-  /** Lowercase hex; empty where the log leaves it to be computed, as `preimage` may be undefined. */
+  /**
+   * Lowercase hex; empty where the log omits it because it can be computed. `preimage` may be undefined for the same
+   * reason.
+   */
   readonly digest: string
   readonly preimage: string | undefined
   readonly name: string
   readonly payload: Bytes
 }
 
-/** What the hardware of a node says, and how the machine was started. */
+/** The hardware's evidence of a node, and how the machine was started. */
 export type DstackMachine = { readonly vmConfig: VmConfig } & (
   | { readonly tee: 'tdx'; readonly quote: Bytes; readonly eventLog: readonly DstackEvent[] }
   | { readonly tee: 'sev-snp'; readonly report: Bytes; readonly mrConfig: string }
@@ -77,8 +80,8 @@ export interface DstackReport {
 }
 
 /**
- * The attestations in an answer to `/attestation/report`: the gateway's own where there is one, because connections
- * end there; else the node's, and those of its fleet.
+ * Reads the attestations in an answer to `/attestation/report`: only the gateway's own where there is one, because
+ * connections end there; else the node's, and those of its fleet.
  * @throws MalformedEvidence when the report or a JSON text in it cannot be parsed
  */
 export function readDstackReports(body: Bytes): readonly DstackReport[] {
@@ -144,7 +147,7 @@ export function readDstackEvents(log: unknown): DstackEvent[] {
   }))
 }
 
-/** Some members are JSON, or JSON in a string, depending on the software's version. */
+/** Parses a member that is JSON, or JSON in a string, depending on the software's version. */
 function unwrap(value: unknown): unknown {
   if (typeof value !== 'string') return value
   if (value === '') throw new MalformedEvidence(NAME, 'an empty member')

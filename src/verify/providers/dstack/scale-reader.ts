@@ -1,12 +1,12 @@
 import type { Bytes } from '../../../protocol/bytes.ts'
 import { ByteCursor } from './byte-cursor.ts'
 
-/** The form of a length by its two lowest bits: how many bytes it has (SCALE, compact integers). */
+/** The size of a length by its two lowest bits, bytes (SCALE, compact integers). */
 const COMPACT_BYTES = [1, 2, 4] as const
 
 /**
- * Reads values in SCALE (the codec of Substrate) one after the other. No length is believed beyond the input's end.
- * Every method throws MalformedEvidence when the input ends before the value does.
+ * Reads SCALE values (the codec of Substrate) one after the other. No memory is reserved for a length beyond the
+ * input's end. Every method throws MalformedEvidence when the input ends before the value does.
  */
 export class ScaleReader {
   readonly #cursor: ByteCursor
@@ -31,7 +31,7 @@ export class ScaleReader {
     return this.#cursor.text(this.#length())
   }
 
-  /** Every item takes a byte or more. */
+  /** Every item takes at least one byte, so a list has at most as many items as there are bytes left. */
   list<Item>(read: () => Item): Item[] {
     const count = this.#length()
     if (count > this.#cursor.left) throw this.#cursor.fault('it ends too early')
@@ -42,7 +42,7 @@ export class ScaleReader {
     this.#cursor.end()
   }
 
-  /** Lengths of 2^30 and more, the fourth form, are beyond every input. */
+  /** The fourth form, for lengths of 2^30 and more, is refused: no input is that long. */
   #length(): number {
     const form = COMPACT_BYTES[(this.#cursor.peek() ?? 3) & 3]
     if (form === undefined) throw this.#cursor.fault('an impossible length')

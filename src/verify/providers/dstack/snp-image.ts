@@ -34,9 +34,9 @@ const SNP_ACTIVE = 0x1
 const ACCEPTED_FEATURES = 0x21
 
 /**
- * The hash of the OS release that a guest under SEV-SNP was started from, where it is a pinned one: firmware, kernel,
- * initrd and command line of the release, with the processors that the machine says it has, must come to the measured
- * launch digest.
+ * Finds the OS release that a guest under SEV-SNP was started from, where it is a pinned one: firmware, kernel, initrd
+ * and command line of the release, with the processors that the machine states, must yield the measured launch digest.
+ * @returns the hash of the release
  * @throws EvidenceRefused `measurement` (`os_image_hash`, `os_image_files`, `guest_features`, `os_image_launch`)
  * @throws MalformedEvidence when the release's files cannot be read
  */

@@ -16,7 +16,7 @@ const tdxImageSchema = z.strictObject({
   version: z.literal(3),
   image: z.strictObject({
     cmdline_sha384: digest,
-    /** Authenticode digest of the kernel, as QEMU patches it on machines of 2 GiB, or of 2.75 GiB and more. */
+    /** Authenticode digest of the kernel as patched by QEMU on machines of 2 GiB, or of 2.75 GiB and more. */
     kernel_authenticode: digest,
     initrd_sha384: digest,
   }),
@@ -25,7 +25,7 @@ const tdxImageSchema = z.strictObject({
     ovmf: z.literal('pre202505'),
     /** MRTD by the order in which QEMU adds and extends pages. */
     mrtd: z.strictObject({ single_pass: digest, two_pass: digest }),
-    /** Where the firmware has its own memory. */
+    /** The firmware's own memory areas. */
     td_hob: z.instanceof(Uint8Array).refine(({ length }) => length <= 1024, 'too long'),
   }),
 })
@@ -37,12 +37,15 @@ export interface TdxImageInputs {
 }
 
 /**
- * The hash of the OS release that a guest under TDX was started from, where it is a pinned one: firmware, kernel, initrd
- * and command line of the release must come to MRTD, RTMR1 and RTMR2, and with the machine's memory and the digests of its
- * ACPI tables, which are in the log, to RTMR0. What those tables say is the host's: no release names them.
+ * Finds the OS release that a guest under TDX was started from, where it is a pinned one: firmware, kernel, initrd and
+ * command line of the release must yield MRTD, RTMR1 and RTMR2, and together with the machine's memory and the digests
+ * of its ACPI tables, from the log, also RTMR0. The content of those tables is the host's choice: no release names
+ * them.
  *
- * Source: dstack, `dstack-mr` (the way that downloads no image).
- * @throws EvidenceRefused `measurement` (`os_image_hash`, `os_image_files`, `acpi_events`, or the register that differs)
+ * Source: dstack, `dstack-mr` (the method that downloads no image).
+ * @returns the hash of the release
+ * @throws EvidenceRefused `measurement` (`os_image_hash`, `os_image_files`, `acpi_events`, or the register that
+ *   differs)
  * @throws MalformedEvidence when the release's files cannot be read
  */
 export async function requireTdxImage(
@@ -72,7 +75,7 @@ export async function requireTdxImage(
 
 const differs = (name: string) => new EvidenceRefused('measurement', [name])
 
-/** What follows the kernel in RTMR1 when it is started directly. */
+/** The events after the kernel in RTMR1 when the kernel is started directly. */
 const BOOT_EVENTS = [
   utf8('Calling EFI Application from Boot Option'),
   new Uint8Array(4),
@@ -80,7 +83,10 @@ const BOOT_EVENTS = [
   utf8('Exit Boot Services Returned with Success'),
 ]
 
-/** Of an empty volume of variables, and of the boot option that starts what the firmware was given (OVMF before 2025-05). */
+/**
+ * Digests of an empty volume of variables, and of the boot option that starts the kernel that was passed to the
+ * firmware (OVMF before 2025-05).
+ */
 const EMPTY_VARIABLES = fromHex(
   '344bc51c980ba621aaa00da3ed7436f7d6e549197dfe699515dfa2c6583d95e6412af21c097d473155875ffd561d6790',
 )
@@ -98,7 +104,7 @@ const UNSET_VARIABLES = [
   [SECURITY, 'dbx'],
 ] as const
 
-/** RTMR0: memory, variables (none set), ACPI tables, and the order of boot. */
+/** The events of RTMR0: memory, variables (none set), ACPI tables, and the boot order. */
 async function firmwareEvents(memory: Bytes, acpi: readonly Bytes[]): Promise<Uint8Array[]> {
   const variables = UNSET_VARIABLES.map(([guid, name]) => sha384(unsetVariable(guid, name)))
   return [
@@ -124,7 +130,10 @@ function unsetVariable(guid: string, name: string): Bytes {
 const ACPI_EVENT = 10
 const ACPI_NAMES = ['acpi-loader', 'acpi-rsdp', 'acpi-tables']
 
-/** The guest names these three events of RTMR0; a wrong name or digest does not come to the register. */
+/**
+ * The digests of the ACPI events of RTMR0. The guest supplies the log, but a wrong name or digest does not yield the
+ * register's value.
+ */
 function acpiDigests(eventLog: readonly DstackEvent[]): Bytes[] {
   return ACPI_NAMES.map((name) => {
     const [event, ...more] = eventLog.filter(
@@ -138,7 +147,7 @@ function acpiDigests(eventLog: readonly DstackEvent[]): Bytes[] {
 async function extend(digests: readonly Uint8Array[]): Promise<Bytes> {
   let register: Bytes = new Uint8Array(48)
   for (const one of digests) {
-    // Each extension needs the one before it.
+    // Each extension depends on the one before it.
     register = await sha384(concatBytes(register, one))
   }
   return register

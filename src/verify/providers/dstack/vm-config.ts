@@ -7,7 +7,10 @@ const NAME = 'dstack machine configuration'
 
 const base64Text = z.base64()
 
-/** A release's list of files (`sha256sum.txt`) and the one of them that describes its measurement, both in base64. */
+/**
+ * A release's list of files (`sha256sum.txt`), and the file in it that describes the release's measurement, both in
+ * base64.
+ */
 const imageFilesSchema = z.looseObject({ checksum_file: base64Text, measurement: base64Text })
 export type ImageFiles = z.output<typeof imageFilesSchema>
 
@@ -28,7 +31,7 @@ const vmConfigSchema = z.looseObject({
   sev_snp_measurement: z.string().nullish(),
 })
 
-/** What a machine was started with, as it says itself. Nothing of it is verified. */
+/** What a machine was started with, as it states itself. Nothing of it is verified. */
 export interface VmConfig {
   /** The document whose digest is HOST_DATA, or MRCONFIGID in its third form. */
   readonly mrConfig: string | undefined
@@ -46,8 +49,8 @@ const NO_CONFIG: VmConfig = {
 }
 
 /**
- * Reads a machine's configuration, JSON or JSON in a string; members of another form than dstack's current one are as good as
- * absent, because what is absent proves nothing.
+ * Reads a machine's configuration, JSON or JSON in a string. Members in another form than dstack's current one count as
+ * absent, which is safe because absent members prove nothing.
  * @throws MalformedEvidence when the configuration itself cannot be read
  */
 export function readVmConfig(json: unknown): VmConfig {

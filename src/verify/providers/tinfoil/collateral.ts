@@ -39,7 +39,7 @@ const pcsSchema = z.looseObject({
 })
 
 /**
- * The collateral that verifies the CPU's evidence.
+ * Reads the collateral that verifies the CPU's evidence.
  * @throws MalformedEvidence when an entry is repeated or cannot be parsed
  */
 export function readTinfoilCollateral(
@@ -80,7 +80,7 @@ function readList(data: unknown): Bytes {
   return decode(readDocument(listSchema, data, NAME).crl_der_base64)
 }
 
-/** Repository and tag beside the bundle are ignored; only what the bundle signs counts. */
+/** Repository and tag beside the bundle are ignored; only what the bundle signs is used. */
 function readRecord(data: unknown): PublishedRecord {
   const { digest, sigstore_bundle: bundle } = readDocument(recordSchema, data, NAME)
   return readDocument(publishedRecordSchema, { digest, bundle: JSON.stringify(bundle) }, NAME)

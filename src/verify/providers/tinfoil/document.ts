@@ -5,7 +5,7 @@ import { isTinfoilV2, readTinfoilV2 } from './v2.ts'
 import { readTinfoilV3 } from './v3.ts'
 
 /**
- * Parses a document that was requested with this nonce. A host that only knows version 2 answers with that.
+ * Parses a document that was requested with this nonce. A host that only supports version 2 answers with that version.
  * @throws MalformedEvidence when the document cannot be parsed
  * @throws EvidenceRefused when it is not bound to the nonce, or too large
  */

@@ -59,7 +59,7 @@ export interface TinfoilVerdict {
   readonly summary: JudgedEvidence['evidence_summary']
   /** The names of the checks that held. */
   readonly checks: readonly string[]
-  /** When the first of the vendor's documents ends, in milliseconds since 1970. */
+  /** When the first of the vendor's documents expires, in milliseconds since 1970. */
   readonly endsAt: number
 }
 

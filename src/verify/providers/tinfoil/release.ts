@@ -48,9 +48,9 @@ export type Measured =
   | { readonly platform: 'tdx'; readonly registers: readonly string[] }
 
 /**
- * The measurement must be one that the operator pinned, or that of a release which the pinned workflow built and
- * logged: the launch digest of SEV-SNP; RTMR1 and RTMR2 of TDX, whose MRTD and RTMR0 must be those of a virtual
- * machine in the platform's own record.
+ * Requires a measurement that the operator pinned, or that of a release which the pinned workflow built and logged: for
+ * SEV-SNP the launch digest; for TDX RTMR1 and RTMR2, while MRTD and RTMR0 must be those of a virtual machine in the
+ * platform's own record.
  * @returns the releases found
  * @throws EvidenceRefused `measurement` or `provenance`
  */

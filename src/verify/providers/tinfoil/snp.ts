@@ -6,9 +6,7 @@ import { judgeSnpPlatform, readRevocationList } from '../snp-platform.ts'
 import type { JudgePlatform } from './evidence.ts'
 import { originCheck, recordsOf, requireRelease } from './release.ts'
 
-/**
- * Judges the SNP report of a document: platform -> REPORT_DATA -> HOST_DATA -> measurement.
- */
+/** Judges the SNP report of a document: the platform, REPORT_DATA, HOST_DATA, and the measurement. */
 export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, options) => {
   const { evidence, reportData, collateral } = document
   const chainPem = collateral.snpChainPem ?? fetched.snp_chain_pem

@@ -8,7 +8,7 @@ import type { TinfoilCollateral } from './evidence.ts'
 import { originCheck, recordsOf, requireRelease } from './release.ts'
 
 /**
- * Judges the TDX quote of a document: collateral -> quote -> platform state -> REPORT_DATA -> MRCONFIGID ->
+ * Judges the TDX quote of a document: the collateral, the quote, the platform's state, REPORT_DATA, MRCONFIGID, and the
  * measurement. RTMR3 must be zero.
  */
 export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, options) => {
@@ -40,7 +40,7 @@ export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, 
   }
 }
 
-/** Intel's answers from the document. Missing ones cannot be fetched. */
+/** Serves Intel's answers from the document. Missing ones are not fetched. */
 function pcsFromDocument(replies: NonNullable<TinfoilCollateral['pcs']>): PcsSource {
   return async (url) => {
     const wanted = withoutUpdate(url)

@@ -13,7 +13,7 @@ const JUDGES: Readonly<Record<TinfoilDocument['platform'], JudgePlatform>> = {
 }
 
 /**
- * Judges a Tinfoil enclave: document parsed and bound to nonce and TLS key -> hardware -> measurement.
+ * Judges a Tinfoil enclave: the document bound to nonce and TLS key, the hardware, and the measurement.
  * @throws EvidenceRefused when a check fails or the policy is not met
  * @throws MalformedEvidence when the document cannot be parsed
  */
@@ -41,7 +41,7 @@ export async function judgeTinfoil(
   }
 }
 
-/** The document must be for our nonce, where the policy requires one, and for the key of the connection. */
+/** Requires that the document is for our nonce, where the policy requires one, and for the connection's key. */
 export function requireTinfoilBinding(
   document: TinfoilDocument,
   tlsSpkiSha256: string,

@@ -23,7 +23,7 @@ export function isTinfoilV2(json: unknown): boolean {
 }
 
 /**
- * Parses `{format, body}` whose body is base64 of a gzipped report or quote. REPORT_DATA holds the SPKI digest of the
+ * Parses `{format, body}`, whose body is a gzipped report or quote in base64. REPORT_DATA holds the SPKI digest of the
  * TLS key and the HPKE key, and no nonce.
  * @throws MalformedEvidence when the document does not match its schema
  * @throws EvidenceRefused for an unknown format, an archive that cannot be unpacked, or one that is too large
@@ -59,7 +59,7 @@ function decode(body: string): Bytes {
   }
 }
 
-/** Stops at the size of the largest quote, whatever size the archive states. */
+/** Unpacks at most the size of the largest quote, whatever size the archive states. */
 async function unzip(archive: Bytes): Promise<Bytes> {
   let opened: Bytes | undefined
   try {
