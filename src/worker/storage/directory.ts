@@ -2,7 +2,7 @@ import type { Database } from './database.ts'
 import { textOf } from './row.ts'
 import { int64, raw, sql } from './sql.ts'
 
-/** The directory's rows that are neither a customer's own nor a signing key. */
+/** Rows of the directory other than signing keys. */
 
 const KEYRING_SECRET = 'keyring'
 
