@@ -104,8 +104,8 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
   if (blocks.length > 0) return 0
   const [moved = []] = await db.batch([moveLedger(customerId, ledgerId)])
   if (moved.length > 0) return 0
-  // A query that reads rows before they are moved holds this lock until it has stored its block of totals. This batch waits
-  // for it: on PostgreSQL, the last step deletes only blocks that were there when that step began.
+  // A query may be storing a block of totals that it added up before the rows were moved; it holds this lock meanwhile. This
+  // batch waits for it, because on PostgreSQL the last step deletes only blocks that were there when that step began.
   await db.batch([lockCustomer(customerId)])
   const quarantined = await withoutCustomer(db, customerId, ledgerId)
   await db.batch(finish(customerId, ledgerId, quarantined))
