@@ -23,9 +23,9 @@ export class LastHead {
   }
 
   /**
-   * The receipts of an answer of the daemon.
-   * @param told the head that the daemon was told is known
-   * @throws Error when there are fewer, or a head of theirs is missing
+   * The receipts in an answer of the daemon.
+   * @param told the head that the request named as known
+   * @throws Error when there are fewer receipts than `count`, or one names a missing head
    */
   receiptsOf(
     { kid, heads, receipts: signed }: SignResponse,
@@ -45,8 +45,9 @@ export class LastHead {
   }
 
   /**
-   * A head of the daemon's answer, with its text. The daemon leaves out the text of the head that it was told is known; undefined:
-   * it left out that of another one.
+   * Completes a head of the daemon's answer with its text, which the daemon omits for the head that the request named as
+   * known.
+   * @returns undefined where the text of another head is missing
    */
   #whole(
     { text, ...head }: SignResponse['heads'][number],
