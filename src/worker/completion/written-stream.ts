@@ -63,7 +63,7 @@ export class WrittenStream implements CommittedStream {
   async reachCommit(): Promise<void> {
     const { signal } = this.#deps.clock
     const hasBegun = await this.#source.begin().catch(() => {
-      // Whatever the provider does, the daemon ends the chunks as whole ones.
+      // Whatever the provider does, the daemon ends the chunks properly; so this is a lost daemon.
       throw signal.aborted ? signal.reason : daemonLost()
     })
     if (!hasBegun) throw failureOf(await this.#end())

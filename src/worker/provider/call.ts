@@ -70,7 +70,7 @@ export interface ProviderReply {
   readonly whole: WholeRecord | undefined
   /** Whether the answer arrived compressed; the body is the decompressed content. */
   readonly decoded: boolean
-  /** The answer's Content-Length, where it is certain to be the length of the body. */
+  /** The answer's Content-Length, where it is certain to be the length of the body as read. */
   readonly declaredBytes: number | undefined
   /** The evidence that the connection was pinned to; null for a provider without attestation. */
   readonly evidenceSha256: string | null

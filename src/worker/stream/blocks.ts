@@ -10,7 +10,9 @@ export type BlockHead =
 /** Receives blocks one after the other: `start`, any number of `piece`, `end`. A tool's pieces are its arguments. */
 export interface BlockSink {
   start(head: BlockHead): void
-  /** @param hasWaited whether the piece was held, and counted, before: behind a call, or until its text began */
+  /**
+   * @param hasWaited whether the piece was passed to `hold` before: it waited behind an open call, or for its text to begin
+   */
   piece(text: string, logprobs: Logprobs | null, hasWaited: boolean): void
   /** @param isLast whether no block follows: only the last one can be cut off where an answer ends too early */
   end(isLast: boolean): void

@@ -16,7 +16,7 @@ import { UsageTally } from './usage-tally.ts'
 
 /** A provider's whole answer in the internal format. */
 export interface ProviderAnswer {
-  /** At least one, in the order of their indexes: clients and single answers take the first. */
+  /** At least one, in the order of their indexes: clients and formats with a single answer take the first. */
   readonly choices: readonly AnswerChoice[]
   readonly tally: UsageTally
   readonly providerResponseId: string | undefined
