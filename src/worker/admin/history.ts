@@ -19,7 +19,7 @@ const HOURS: ParameterForm<number> = {
   schema: { type: 'integer', minimum: 1, maximum: MAX_HOURS },
 }
 
-/** How a range of so many hours is shown: never in more than some four hundred steps. */
+/** The widths of stored rows and of shown steps by the length of the range: never more than about four hundred steps. */
 const RESOLUTIONS: readonly {
   readonly upToHours: number
   readonly widthSeconds: number
@@ -67,7 +67,7 @@ export const HISTORY_OPERATION: AdminOperation = {
   errors: ['invalid_parameter'],
 }
 
-/** GET /admin/history: what all workers counted, oldest step first and without gaps; the last step is not over yet. */
+/** GET /admin/history: the counts of all workers, oldest step first and without gaps; the last step is still in progress. */
 export const showHistory = asAdmin(async (request, { storage, now }) => {
   const query = new URL(request.url).searchParams
   const hours = readParameter(query, 'hours', HOURS) ?? DEFAULT_HOURS
