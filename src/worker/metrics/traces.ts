@@ -27,6 +27,8 @@ interface Begun extends Trace {
 /** W3C Trace Context, version 00; additions of later versions are ignored. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$/
 const NO_ID = /^0+$/
+
+/** Maximum number of traced requests, including answered ones whose streams continue. */
 const MAX_OPEN = 10_000
 
 /** The longest attribute that the daemon takes. */
