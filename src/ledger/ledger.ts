@@ -13,7 +13,7 @@ export interface Ledger {
   operate(body: Uint8Array): Promise<LedgerAnswer>
   /** Passes packed batches that only read to a reader thread, after a fold has brought the tables up to date. */
   read(body: Uint8Array): Promise<LedgerAnswer>
-  /** The same without a fold, for batches that read nothing that operations change. */
+  /** Passes packed batches to a reader thread without a fold; for batches that read nothing that operations change. */
   lookUp(body: Uint8Array): Promise<LedgerAnswer>
   /** Resolves once the writer has answered. */
   check(): Promise<void>

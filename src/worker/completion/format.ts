@@ -19,7 +19,7 @@ export interface LastEvents extends LastEvent {
   fail(tail: AnswerTail | undefined, error: ApiError): string
 }
 
-/** A format in the form that the daemon is told. */
+/** A format as it is described to the daemon. */
 export interface OrderedFormat {
   readonly format: ChunkFormat
   /** Data for the daemon that is sent in front of the provider's request. */

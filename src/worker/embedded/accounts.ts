@@ -25,7 +25,7 @@ export class Accounts {
   readonly #store: Pick<SyncStore, 'run'>
   readonly #known = new Map<string, Account>()
   readonly #holders = new Map<string, Account>()
-  /** What differs from its rows in the tables. */
+  /** Accounts, keys and evidence that differ from their rows in the tables. */
   readonly changed = {
     accounts: new Set<Account>(),
     keys: new Map<AccountKey, Account>(),

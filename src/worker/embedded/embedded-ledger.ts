@@ -212,7 +212,7 @@ export class EmbeddedLedger implements LedgerEngine {
   async #decideBySql(calls: readonly AccountCall[], outcomes: Outcomes): Promise<void> {
     for (const call of calls) {
       if (outcomes.has(call)) continue
-      // One transaction after another.
+      // Sequentially, because transactions must not overlap.
       outcomes.set(call, await carryOutBySql(this.#folded, this.#accounts, call))
     }
   }

@@ -40,7 +40,7 @@ export class JournalSettling {
       if (text !== undefined && journal.takes(text)) texts.set(call, text)
     }
     for (const some of journal.divide(texts)) {
-      // One transaction after another.
+      // Sequentially, because transactions must not overlap.
       for (const [call, outcome] of await this.#settleTogether(some)) outcomes.set(call, outcome)
     }
     return outcomes

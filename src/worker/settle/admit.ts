@@ -227,8 +227,8 @@ const NO_BALANCE = {
 } as const
 
 /**
- * What is left of the key's limit, or of the balance, is less than the request may cost. Carries what the key may use, so
- * that the caller can ask again for the routes allowed to it.
+ * The remaining limit of the key, or the remaining balance, is less than the request may cost. Carries the models and
+ * attestation that the key allows, so that the caller can try again with only the routes allowed to it.
  */
 export class CostNotCovered extends ApiError {
   readonly models: Admission['models']

@@ -12,7 +12,7 @@ interface Period {
   readonly end: number | null
 }
 
-/** By year, month, day of the month and day of the week (Sunday is 0). */
+/** The current period of each kind of limit, by year, month, day of the month and day of the week (Sunday is 0). */
 const PERIODS: Readonly<
   Record<LimitReset, (year: number, month: number, day: number, weekday: number) => Period>
 > = {

@@ -4,8 +4,8 @@ import { int64, sql } from '../storage/sql.ts'
 import { retainUntil } from './settle-sql.ts'
 
 /**
- * How long a stored head is trusted to be there, ms; after that it is stored again, which changes nothing if it is. A
- * database that was restored without it while the router was running thus soon has it again.
+ * How long a stored head is assumed to be still stored, ms; after that it is stored again, which changes nothing if it still
+ * is. So a database that was restored without the head while the router was running soon has it again.
  */
 const SURE_FOR_MS = 60_000
 

@@ -4,8 +4,8 @@ import { StorageUnavailable, type Storage } from '../storage/database.ts'
 import { findEnvelopeOf, hasSigningKey, rememberSigningKey } from '../storage/signing-keys.ts'
 
 /**
- * How long a stored key is trusted to be there, ms; after that it is looked for again. A database that was restored, or
- * failed over, without it while the router was running thus soon has it again.
+ * How long a stored key is assumed to be still stored, ms; after that it is checked again. So a database that was restored,
+ * or failed over, without the key while the router was running soon has it again.
  */
 const SURE_FOR_MS = 60_000
 

@@ -11,7 +11,7 @@ export type SqlValue = string | number | null
 export interface Statement {
   readonly sql: string
   readonly params: readonly SqlValue[]
-  /** Of a write through `Storage.customer`: the customer's id. Absent: the statement may change rows of any customer. */
+  /** The customer of a write through `Storage.customer`; absent: the statement may change rows of any customer. */
   readonly customerId?: string
 }
 

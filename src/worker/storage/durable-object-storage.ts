@@ -13,7 +13,10 @@ export interface StoreTarget {
   batches(packed: PackedBatches): PromiseLike<readonly BatchOutcome[]>
   /** The outcome of each operation, in order. */
   operations(calls: readonly LedgerCall[]): PromiseLike<readonly LedgerOutcome[]>
-  /** The same for operations that a request of the same isolate has left under this ticket (`LocalLedger.handOver`). */
+  /**
+   * Carries out the operations that a request of the same isolate left under this ticket (`LocalLedger.handOver`), and adds
+   * the outcomes to them.
+   */
   operationsLeft(ticket: number): PromiseLike<void>
 }
 

@@ -13,7 +13,7 @@ import type { HeldReservation, LedgerEngine } from './ledger-engine.ts'
  * reservations that the lost one admitted until then.
  */
 export class LocalLedger {
-  /** By the object's id. */
+  /** The known objects, by id. */
   readonly #known = new Map<string, Known>()
   readonly #left = new BriefMap<number, LeftOperations>()
   #lastTicket = 0

@@ -27,10 +27,10 @@ const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
 const LIMIT_TRANSACTION = `SELECT set_config('lock_timeout', ?, true),
   set_config('idle_in_transaction_session_timeout', ?, true)`
 
-/** The same for a ledger function, which sets its lock timeout itself. */
+/** Limits a transaction that calls a ledger function, which sets its lock timeout itself. */
 const LIMIT_IDLE = `SELECT set_config('idle_in_transaction_session_timeout', ?, true)`
 
-/** The same for reads: ends a statement whose result nobody awaits any more. */
+/** Limits the statements of a batch of reads, so that none outlives the caller's wait for its result. */
 const LIMIT_STATEMENTS = `SELECT set_config('statement_timeout', ?, true)`
 
 /** Statements that run as one transaction. */

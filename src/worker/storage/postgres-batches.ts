@@ -21,7 +21,7 @@ const MAX_CONNECTIONS = 3
 /** How long a batch waits for a lock before its customer counts as waiting (`RowWaits`), ms. */
 const LOCK_WAIT_MS = 250
 
-/** The same where another batch of its customer is waiting already, ms. */
+/** How long a batch waits for a lock while another batch of its customer is already waiting, ms. */
 const PROBE_WAIT_MS = 1
 
 /** Gives exclusive use of a connection, and retries transactions that lost to a concurrent one. */

@@ -165,9 +165,9 @@ async function callTogether(
 
 interface CallTerms {
   readonly user: PoolUser
-  /** How long the call waits for a row at most, ms; absent: until its deadline. */
+  /** Maximum wait for a locked row, ms; absent: until the deadline of the call. */
   readonly lockMs?: number
-  /** For all tries together. */
+  /** The deadline for all tries together. */
   readonly deadline: OperationDeadline
 }
 

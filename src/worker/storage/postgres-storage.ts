@@ -44,7 +44,7 @@ const OBJECT = 'pool'
 const MAX_ITEMS = 128
 const MAX_CHARACTERS = 4 * 1024 * 1024
 
-/** As long as the pool may take for a batch, ms; after it, it is unknown whether the operation was committed. */
+/** The time limit of the pool for a batch, ms; after it, it is unknown whether the operation was committed. */
 const JOIN_TIMEOUT_MS = 10_000
 
 /**

@@ -48,7 +48,7 @@ export function usagePage(
   return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))
 }
 
-/** The same in CSV: every row of the query, or at most `limit`, read in pages as the client consumes them. */
+/** Answers with CSV: every row of the query, or at most `limit`, read in pages as the client consumes them. */
 async function exportUsage(request: Request, context: Context): Promise<Response> {
   const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const parameters = new URL(request.url).searchParams
