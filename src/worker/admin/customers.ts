@@ -59,7 +59,7 @@ export async function insertCustomer(
     selectCustomer(id),
   ])
   const [row] = rows.at(-1) ?? []
-  if (row === undefined) throw new Error('internal error: the customer was not kept')
+  if (row === undefined) throw new Error('internal error: the customer was not stored')
   return viewOf(row)
 }
 

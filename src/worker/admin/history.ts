@@ -84,7 +84,7 @@ export const showHistory = asAdmin(async (request, { storage, now }) => {
 
 function rangeOf(hours: number, now: number): HistoryRange {
   const found = RESOLUTIONS.find(({ upToHours }) => hours <= upToHours)
-  if (found === undefined) throw new Error('internal error: no resolution for so many hours')
+  if (found === undefined) throw new Error('internal error: no resolution for this number of hours')
   const { widthSeconds, stepSeconds } = found
   const stepMs = stepSeconds * 1000
   const from = Math.floor((now - hours * 3_600_000) / stepMs) * stepMs + stepMs

@@ -36,7 +36,7 @@ export const createToken = audited(
       sql`SELECT token_id, name, scope, created_at, expires_at FROM admin_tokens WHERE token_id = ${id}`,
     ])
     const [row] = rows
-    if (row === undefined) throw new Error('internal error: the token was not kept')
+    if (row === undefined) throw new Error('internal error: the token was not stored')
     return { answer: { token, ...viewOf(row) }, created: id }
   },
 )

@@ -24,15 +24,15 @@ export class LastHead {
 
   /**
    * The receipts in an answer of the daemon.
-   * @param told the head that the request named as known
+   * @param named the head that the request named as known
    * @throws Error when there are fewer receipts than `count`, or one names a missing head
    */
   receiptsOf(
     { kid, heads, receipts: signed }: SignResponse,
     count: number,
-    told: ReceiptHead | undefined,
+    named: ReceiptHead | undefined,
   ): SignedReceipt[] {
-    const whole = heads.map((head) => this.#whole(head, told))
+    const whole = heads.map((head) => this.#whole(head, named))
     return Array.from({ length: count }, (_, index) => {
       const receipt = signed[index]
       const head = receipt && whole[receipt.head]
@@ -51,9 +51,9 @@ export class LastHead {
    */
   #whole(
     { text, ...head }: SignResponse['heads'][number],
-    told: ReceiptHead | undefined,
+    named: ReceiptHead | undefined,
   ): ReceiptHead | undefined {
     if (text !== undefined) return (this.#known = { ...head, text })
-    return told?.sha256 === head.sha256 ? { ...head, text: told.text } : undefined
+    return named?.sha256 === head.sha256 ? { ...head, text: named.text } : undefined
   }
 }

@@ -92,15 +92,19 @@ export class MessageBinding implements LinkCalls {
     { head: { path } }: SmallCall,
     { signal, hasSmallAnswer = false }: LinkInit,
   ): LinkAnswer | Promise<LinkAnswer> {
-    const told: unknown = JSON.parse(head)
+    const headJson: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.answer || kind === MESSAGE_KINDS.broken) {
-      return new MessageAnswer(answerHeadSchema.parse(told), body, kind === MESSAGE_KINDS.answer)
+      return new MessageAnswer(
+        answerHeadSchema.parse(headJson),
+        body,
+        kind === MESSAGE_KINDS.answer,
+      )
     }
-    if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message of the worker')
+    if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message that only a worker sends')
     // The path is not marked for an ordered stream: that its chunks came in the answer says nothing about the size of whole
     // answers.
     if (!hasSmallAnswer) this.#largeAt.set(path, this.#host.now())
-    return this.#fetchWaiting(waitingHeadSchema.parse(told).waiting, signal)
+    return this.#fetchWaiting(waitingHeadSchema.parse(headJson).waiting, signal)
   }
 
   /**

@@ -195,7 +195,8 @@ function providerInit<Signal>(call: ProviderCall, signal: Signal) {
 
 function withAhead(body: ProviderCall['body'], ahead: Bytes | undefined): ProviderCall['body'] {
   if (ahead === undefined) return body
-  if (body instanceof ReadableStream) throw new Error('internal error: a stream with an order')
+  if (body instanceof ReadableStream)
+    throw new Error('internal error: a streamed body cannot carry data for the daemon')
   return concatBytes(ahead, body)
 }
 

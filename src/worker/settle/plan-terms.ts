@@ -94,6 +94,7 @@ function nameLiteral(name: string): string {
 }
 
 function wholeLiteral(value: number): string {
-  if (!Number.isSafeInteger(value) || value < 0) throw new Error('internal error: not a limit')
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new Error('internal error: a limit that is no whole number')
   return String(value)
 }

@@ -21,7 +21,7 @@ export async function keyringSecret(
     sql`SELECT value FROM secrets WHERE name = ${KEYRING_SECRET}`,
   ])
   const [row] = rows
-  if (row === undefined) throw new Error('internal error: the keyring secret was not kept')
+  if (row === undefined) throw new Error('internal error: the keyring secret was not stored')
   return textOf(row, 'value')
 }
 

@@ -80,7 +80,8 @@ export class LedgerLink {
     const deadline = startDeadline(timeoutMs, this.#host.now, passed)
     try {
       const outcomes = await post(path, body, signal)
-      if (!Array.isArray(outcomes) || outcomes.length !== count) throw new Error('other outcomes')
+      if (!Array.isArray(outcomes) || outcomes.length !== count)
+        throw new Error('the ledger process returned the wrong number of outcomes')
       // The ledger is the same program, behind a pinned certificate.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       return outcomes as Outcome[]
@@ -107,13 +108,13 @@ export class LedgerLink {
   }
 
   #outcomesIn({ kind, head, body }: Reply, signal: OwnSignal): unknown {
-    const told: unknown = JSON.parse(head)
+    const headJson: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.waiting) {
-      const path = `${LEDGER_PATHS.waiting}/${waitingHeadSchema.parse(told).waiting}`
+      const path = `${LEDGER_PATHS.waiting}/${waitingHeadSchema.parse(headJson).waiting}`
       return this.#fetch(path, {}, signal)
     }
-    if (kind !== MESSAGE_KINDS.answer) throw new Error('no answer of a ledger')
-    expectSuccess(answerHeadSchema.parse(told).status)
+    if (kind !== MESSAGE_KINDS.answer) throw new Error('the message is not an answer')
+    expectSuccess(answerHeadSchema.parse(headJson).status)
     return JSON.parse(decoder.decode(body))
   }
 

@@ -74,7 +74,7 @@ function provenTransport(network: DatabaseNetwork, discarded: () => boolean) {
       const socket = await connectProven(network, { host: only, port: port[0] ?? 5432, timeoutMs })
       if (!discarded()) return socket
       socket.destroy()
-      throw new Error('the connection was given up meanwhile')
+      throw new Error('the connection was discarded while it was opened')
     },
   }
 }

@@ -50,5 +50,5 @@ export function flagOf(row: Row, column: string): boolean {
 }
 
 function unexpected(column: string): Error {
-  return new Error(`internal error: column ${column} is missing or not of its kind`)
+  return new Error(`internal error: column ${column} is missing or of the wrong type`)
 }

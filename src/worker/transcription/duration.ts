@@ -96,7 +96,7 @@ function limitReads(tokenizer: ITokenizer, pause: () => Promise<void>): void {
   tokenizer.peekBuffer = async (target, options) => {
     reads += 1
     unpaused += READ_COST_BYTES + target.length
-    if (reads > MAX_READS) throw new Error('too many reads')
+    if (reads > MAX_READS) throw new Error('reading the duration takes too many reads')
     if (unpaused > SLICE_BYTES) {
       unpaused = 0
       await pause()
@@ -105,7 +105,7 @@ function limitReads(tokenizer: ITokenizer, pause: () => Promise<void>): void {
   }
   // The library allocates memory for a stated length before it checks whether the file is that long.
   tokenizer.readToken = async (token, position) => {
-    if (token.len > LARGEST_READ_BYTES) throw new Error('too much at once')
+    if (token.len > LARGEST_READ_BYTES) throw new Error('a single read of the file is too long')
     return readToken(token, position)
   }
 }

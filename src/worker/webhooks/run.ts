@@ -23,7 +23,7 @@ export async function runWebhooks(context: Context, config: WebhooksConfig): Pro
     return await runStored(context, config)
   } catch (error) {
     if (!(error instanceof StorageUnavailable)) throw error
-    return tellUnstored(context, config)
+    return reportOutage(context, config)
   }
 }
 
@@ -73,7 +73,7 @@ function targetOf(
 }
 
 /** Sends the report of an outage until each endpoint has confirmed it, over as many rounds as that takes. */
-async function tellUnstored(context: Context, config: WebhooksConfig): Promise<RunReport> {
+async function reportOutage(context: Context, config: WebhooksConfig): Promise<RunReport> {
   const { now, watch } = context
   const { id, seenAt, told } = watch.outage(context)
   const takers = Object.entries(config.endpoints).filter(
