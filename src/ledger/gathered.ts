@@ -3,7 +3,7 @@ interface List<Item, Answer> {
   readonly resolve: (answers: readonly Answer[]) => void
 }
 
-/** Lists of items, each asked for by itself, that are carried out as one. */
+/** Combines lists of items from separate calls, to be carried out together. */
 export class Gathered<Item, Answer> {
   readonly #lists: List<Item, Answer>[] = []
 
@@ -18,7 +18,11 @@ export class Gathered<Item, Answer> {
     return promise
   }
 
-  /** Carries out the lists that have come first, and answers each with its own part. @throws what `run` throws */
+  /**
+   * Carries out the oldest lists in one run, and answers each with its own part.
+   * @param atMost the number of lists
+   * @throws what `run` throws
+   */
   async carryOut(
     atMost: number,
     run: (items: readonly Item[]) => Promise<readonly Answer[]>,

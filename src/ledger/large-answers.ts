@@ -1,7 +1,7 @@
-/** A worker fetches its answer at once, or never, ms. */
+/** How long an answer is kept, ms. A worker fetches it at once or, where it has disconnected, never. */
 const WAIT_MS = 10_000
 
-/** Answers to messages that are larger than a message may be, until the worker fetches them. */
+/** Answers that exceed the size limit of a message, until the worker fetches them over HTTP. */
 export class LargeAnswers {
   readonly #process: string
   #count = 0
@@ -10,12 +10,12 @@ export class LargeAnswers {
     { readonly body: Uint8Array; readonly timer: NodeJS.Timeout }
   >()
 
-  /** @param process the id of this process, so that none before it has given an answer the same id */
+  /** @param process the id of this process, so that no earlier process has given an answer the same id */
   constructor(process: string) {
     this.#process = process
   }
 
-  /** Returns the id under which it waits. */
+  /** @returns the id under which the answer waits */
   keep(body: Uint8Array): string {
     this.#count += 1
     const id = `${this.#process}-${this.#count}`
@@ -24,7 +24,7 @@ export class LargeAnswers {
     return id
   }
 
-  /** Undefined where none waits under that id. */
+  /** Removes an answer; undefined where none waits under that id. */
   take(id: string): Uint8Array | undefined {
     const found = this.#waiting.get(id)
     if (found === undefined) return undefined

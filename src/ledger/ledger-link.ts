@@ -6,9 +6,9 @@ import { startLedgerServer } from './ledger-server.ts'
 import type { LedgerAnswer } from './reader.ts'
 
 const LIMITS = {
-  /** Longer than a worker waits for any answer. */
+  /** Longer than a worker waits for any answer, ms. */
   handshakeMs: 60_000,
-  /** Beyond what any worker sends at once (`MAX_BATCH_CHARACTERS`, or one settlement with all its evidence). */
+  /** More than any worker sends at once (`MAX_BATCH_CHARACTERS`, or one settlement with all its evidence). */
   maxBodyBytes: 64 * 1024 * 1024,
 }
 

@@ -2,10 +2,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { messageOfThrown } from '../protocol/thrown-message.ts'
 
 /**
- * Makes this process the only writer of a ledger until it ends. The lock is SQLite's own on a file beside it, because
- * the kernel releases it however the process ends.
- * @returns releases it; to be kept, since a connection that nothing refers to would be closed
- * @throws Error when another process has it, or the lock cannot be used
+ * Makes this process the only writer of a ledger until it ends. The lock is SQLite's own, on a file beside the ledger,
+ * because the kernel releases it however the process ends.
+ * @returns a function that releases the lock; the caller must keep it, since garbage collection would close the connection
+ * @throws Error when another process has the lock, or the lock cannot be used
  */
 export function lockLedger(path: string): () => void {
   const lock = new DatabaseSync(`${path}.lock`)
@@ -18,7 +18,10 @@ export function lockLedger(path: string): () => void {
   return () => lock.close()
 }
 
-/** Whoever is told of another process looks for one, and not for what is wrong with the file. */
+/**
+ * Names another process only where SQLite says that the file is locked, because an operator would then search for that
+ * process.
+ */
 function refusalOf(path: string, cause: unknown): string {
   const reason = messageOfThrown(cause)
   return reason.includes('locked')

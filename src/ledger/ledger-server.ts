@@ -8,29 +8,32 @@ import type { LinkServerPlan } from '../protocol/boot.ts'
 import { callHeadSchema, MAX_MESSAGE_BODY_BYTES, WAITING_PATH } from '../protocol/link-messages.ts'
 import { LargeAnswers } from './large-answers.ts'
 
-/** What a call is answered with. */
+/** The answer to a call. */
 export interface LedgerReply {
   readonly status: 200 | 400 | 404
   /** JSON. */
   readonly body: Uint8Array
 }
 
-/** Answers a call. Where it rejects, the process must end. */
+/** Answers a call. It rejects only where the process must end. */
 export type AnswerCall = (path: string, body: Uint8Array) => Promise<LedgerReply>
 
 export interface LedgerServerOptions {
   /** The id of this process; another one after each start. */
   readonly process: string
-  /** Of a call over HTTP. */
+  /** The largest body of a call over HTTP, bytes. */
   readonly maxBodyBytes: number
-  /** Of the handshake of a connection, ms. */
+  /** Time limit of a connection's handshake, ms. */
   readonly handshakeMs: number
 }
 
 const NOTHING = new Uint8Array()
 const REFUSED: LedgerReply = { status: 400, body: NOTHING }
 
-/** Listens for the workers, and answers their calls, which come over HTTP or, where they are small, as messages. */
+/**
+ * Listens for the workers, and answers their calls, which come over HTTP or, where they are small, as messages on a
+ * connection.
+ */
 export function startLedgerServer(
   link: LinkServerPlan,
   { process, maxBodyBytes, handshakeMs }: LedgerServerOptions,
@@ -56,7 +59,7 @@ interface HttpCall {
 }
 
 async function answerRequest({ request, response, ...terms }: HttpCall): Promise<void> {
-  // Undefined where it is too large, or its worker has left in the middle of it.
+  // Undefined where the body is too large, or the worker disconnected before its end.
   const body = await readBody(request, terms.maxBodyBytes).catch(() => undefined)
   if (body === undefined) response.setHeader('connection', 'close')
   const { url: path = '/' } = request

@@ -5,15 +5,15 @@ import { startReader, type LedgerAnswer, type Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 import { messageOfThrown } from '../protocol/thrown-message.ts'
 
-/** The database of all workers of this host. Bodies and answers are those of the link's calls. */
+/** The database that all workers of this host share. Bodies and answers are those of the link's calls. */
 export interface Ledger {
-  /** Carries packed batches to the one writer. The outcomes, once they are on the disk. */
+  /** Passes packed batches to the writer. Resolves to their outcomes once these are on the disk. */
   write(body: Uint8Array): Promise<LedgerAnswer>
-  /** Carries packed operations to the one writer. The outcomes; what was settled is on the disk. */
+  /** Passes packed operations to the writer. Resolves to their outcomes; settlements are then on the disk. */
   operate(body: Uint8Array): Promise<LedgerAnswer>
-  /** Carries packed batches that only read to a thread that does nothing else. */
+  /** Passes packed batches that only read to a reader thread, after a fold has brought the tables up to date. */
   read(body: Uint8Array): Promise<LedgerAnswer>
-  /** The same for those that read nothing that operations change. */
+  /** Passes packed batches to a reader thread without a fold; for batches that read nothing that operations change. */
   lookUp(body: Uint8Array): Promise<LedgerAnswer>
   /** Resolves once the writer has answered. */
   check(): Promise<void>
@@ -23,18 +23,18 @@ export interface Ledger {
 export interface LedgerDeps {
   /** Ms since the epoch. */
   readonly now: () => number
-  /** Called when a thread ends by an error of the program. */
+  /** Called when an uncaught error ends a reader thread. */
   readonly died: (error: Error) => void
 }
 
-/** A long total occupies one of them for a second; short reads then have the other. */
+/** Reader threads. A sum over many rows occupies one for a second; short reads then use the other. */
 const READERS = 2
 
 /**
  * Opens the database, creating it if necessary, and applies the schema.
  *
- * The writer has no thread of its own: it serves the link, too. Handing each call to another thread and its answer back
- * costs as much as carrying it out.
+ * The writer runs on the main thread, which also serves the link: passing each call to another thread and its answer back
+ * would cost as much as carrying it out.
  * @throws Error with the reason when it cannot be opened, or another process writes it
  */
 export async function openLedger(path: string, { now, died }: LedgerDeps): Promise<Ledger> {
@@ -47,7 +47,7 @@ export async function openLedger(path: string, { now, died }: LedgerDeps): Promi
   return {
     write: (body) => answered(batchesIn(body), write),
     operate: (body) => answered(callsIn(body), (calls) => writer.operations(calls)),
-    // Readers see the tables alone; what they ask for may still be in the memory of the writer.
+    // Readers see only the tables; newer data may still be in the memory of the writer.
     read: async (body) => ((await writer.fold()) ? lookUp(body) : null),
     lookUp,
     check: async () => void (await writer.batches([])),
@@ -59,7 +59,7 @@ export async function openLedger(path: string, { now, died }: LedgerDeps): Promi
   }
 }
 
-/** Names the file, of which SQLite's own messages say nothing. */
+/** Opens the writer; adds the path to errors, because SQLite's messages do not name it. */
 async function opened(path: string, now: () => number): Promise<Writer> {
   try {
     return await Writer.open(path, now)

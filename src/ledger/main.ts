@@ -19,9 +19,9 @@ function main(): void {
       (error: unknown) => refuse(messageOfThrown(error)),
     )
   })
-  // Node would print the message, which may quote a value of a row.
+  // Without a handler Node would print the message, which may quote a value of a row.
   process.on('uncaughtException', fail)
-  // Whatever is not on the disk yet was not confirmed.
+  // Exiting at once is safe: nothing was confirmed that is not on the disk.
   for (const ending of ['disconnect', 'SIGTERM', 'SIGINT'])
     process.on(ending, () => process.exit(0))
 }
@@ -34,7 +34,7 @@ async function boot(received: unknown): Promise<number> {
   return (await serveLedger(ledger, link, randomUUID())).port
 }
 
-/** A ledger that works only in part is of no use: the supervisor starts a new one. */
+/** Ends the process, because a ledger that works only in part is of no use: the supervisor starts a new one. */
 function fail(error: unknown): void {
   jsonLog(Date.now, (line) => void process.stdout.write(line))(
     'unexpected_error',

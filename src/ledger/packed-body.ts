@@ -13,7 +13,7 @@ export function batchesIn(body: Uint8Array): readonly (readonly Statement[])[] |
   return contentOf(body, (text) => unpackBatches(JSON.parse(text) as PackedBatches))
 }
 
-/** The same for operations. */
+/** The operations that a worker packed into a body; undefined where it is malformed. */
 export function callsIn(body: Uint8Array): readonly LedgerCall[] | undefined {
   return contentOf(body, unpackCalls)
 }
@@ -29,7 +29,7 @@ function contentOf<Content>(
   }
 }
 
-/** The body of an answer. */
+/** Packs outcomes into the body of an answer, JSON. */
 export function packBody(outcomes: readonly unknown[]): Uint8Array<ArrayBuffer> {
   return encoder.encode(JSON.stringify(outcomes))
 }

@@ -9,12 +9,12 @@ import { messageOfThrown } from '../protocol/thrown-message.ts'
 
 /** A thread that reads the ledger on a connection of its own, so that no write ever waits for a read. */
 
-/** Where processors are short, the writer comes first. Elsewhere than on Linux it would apply to the whole process. */
+/** Lets the writer run first where processors are short. Elsewhere than on Linux, it would apply to the whole process. */
 const NICENESS = 5
 if (platform === 'linux') setPriority(0, NICENESS)
 
 function serve(file: SqliteFile): void {
-  // One read after another: a connection has one transaction.
+  // One read after another: a connection can have only one transaction.
   let reads = Promise.resolve()
   parentPort?.on('message', ({ id, body }: ThreadCall) => {
     reads = reads.then(() => answer(file, { id, body }))

@@ -1,16 +1,16 @@
 import { Worker } from 'node:worker_threads'
 import type { FromThread, ThreadCall } from './thread-messages.ts'
 
-/** The answer to a call, JSON; null: it was not understood, or what it needed failed. */
+/** The answer to a call, JSON; null: the body was malformed, or the tables could not be brought up to date. */
 export type LedgerAnswer = Uint8Array | null
 
-/** A thread that reads the ledger. */
+/** A thread that only reads the ledger. */
 export interface Reader {
-  /** Calls that have no answer yet. */
+  /** Number of calls that have no answer yet. */
   readonly waiting: number
   /** Runs packed batches that only read. */
   read(body: Uint8Array): Promise<LedgerAnswer>
-  /** Ends it; calls without an answer get none. */
+  /** Ends the thread; calls without an answer never resolve. */
   close(): Promise<void>
 }
 
@@ -18,7 +18,7 @@ const READER_THREAD = new URL('./reader-thread.ts', import.meta.url)
 
 /**
  * Starts a thread that reads a database.
- * @param died called when the thread ends by an error of the program; the process must end, too
+ * @param died called when an uncaught error ends the thread; the process must then end, too
  * @throws Error with the reason when the database cannot be opened
  */
 export async function startReader(path: string, died: (error: Error) => void): Promise<Reader> {
@@ -51,7 +51,7 @@ export async function startReader(path: string, died: (error: Error) => void): P
     },
     read: (body) =>
       new Promise((resolve) => {
-        // A buffer may be a part of a larger one, which would be copied with it.
+        // The body may be a view of a larger buffer, so only a copy can be transferred.
         const own = Uint8Array.from(body)
         const call: ThreadCall = { id: calls++, body: own }
         waiting.set(call.id, resolve)

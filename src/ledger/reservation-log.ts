@@ -4,7 +4,9 @@ import { amountOf } from '../worker/settle/plan-terms.ts'
 import type { LedgerCall, LedgerOutcome } from '../worker/storage/ledger-calls.ts'
 import type { HeldReservation } from '../worker/storage/ledger-engine.ts'
 
-/** A reservation whose admission was answered, or the end of a request that was not settled. */
+/**
+ * One line of the log: a reservation whose admission was confirmed, or the id of a request that ended without a settlement.
+ */
 const lineSchema = z.union([
   z.strictObject({
     requestId: z.string(),
@@ -23,37 +25,40 @@ const lineSchema = z.union([
 type Line = z.input<typeof lineSchema>
 
 /**
- * The reservations that are in memory alone. The workers whose requests they belong to outlive the ledger process, so a
- * new one has to hold the same amounts. It is a file that is not forced to the disk: when the machine itself goes down,
- * these requests go, too. It is cleared each time the tables have all reservations.
+ * A log of the reservations that only the memory holds. Workers outlive the ledger process, so a new process must hold the
+ * same amounts for their requests. The file is not flushed to the disk: when the machine itself goes down, these requests
+ * end, too. The log is cleared each time the tables have all reservations.
  */
 export class ReservationLog {
   readonly #file: number
   readonly #write: (file: number, bytes: Buffer) => number
-  /** From then on the descriptor may be another file's. */
+  /** After closing, the descriptor may belong to another file. */
   #isClosed = false
 
-  /** @param write as `writeSync`, which writes less than it is given where the disk is full */
+  /** @param write like `writeSync`, which writes only a part of the bytes where the disk is full */
   constructor(path: string, write: (file: number, bytes: Buffer) => number = writeSync) {
     this.#file = openSync(path, 'a', 0o600)
     this.#write = write
   }
 
   /**
-   * Notes what operations did, before they are answered.
+   * Records what operations did, before they are answered.
    * @throws Error when it cannot be written, or is closed
    */
   note(calls: readonly LedgerCall[], outcomes: readonly LedgerOutcome[]): void {
     if (this.#isClosed) throw new Error('the ledger is closed')
     const lines = calls.flatMap((call, index) => lineOf(call, outcomes[index]) ?? [])
     if (lines.length === 0) return
-    // What a full disk took of an earlier note must not spoil the first line of this one.
+    // A full disk may have cut off the last line of an earlier note: the newline keeps it apart from this one.
     const bytes = Buffer.from(`\n${lines.map((line) => `${JSON.stringify(line)}\n`).join('')}`)
     const written = this.#write(this.#file, bytes)
     if (written < bytes.length) throw new Error('the disk is full: SQLITE_FULL')
   }
 
-  /** To be called when the tables have every reservation that was noted. A fold may end after the log is closed: then it stays as it is. */
+  /**
+   * To be called when the tables have every reservation that was noted. Does nothing after `close`, which may come during a
+   * fold.
+   */
   clear(): void {
     if (!this.#isClosed) ftruncateSync(this.#file)
   }
@@ -81,7 +86,7 @@ function lineOf(call: LedgerCall, outcome: LedgerOutcome | undefined): Line | un
   if (outcome?.ok !== true || call.kind === 'find' || call.kind === 'evidence') return undefined
   if (call.kind === 'release') return { ended: call.requestId }
   if (call.kind === 'settle') {
-    // What is settled, the journal or the tables have, so it is not held again (`take-over.ts`).
+    // The journal or the tables have the settlement, so the reservation is not restored (`take-over.ts`).
     const isSettled = outcome.kind === 'settle' && outcome.result.outcome === 'settled'
     return isSettled ? undefined : { ended: call.entry.requestId }
   }
@@ -93,8 +98,8 @@ function lineOf(call: LedgerCall, outcome: LedgerOutcome | undefined): Line | un
 }
 
 /**
- * Undefined for the last line of a process that was killed while it wrote, and for what an older release wrote, whose
- * requests have ended with its workers.
+ * Undefined for a line that a killed process wrote in part, and for lines of an older release, whose requests ended with its
+ * workers.
  */
 function lineIn(text: string): z.output<typeof lineSchema> | undefined {
   try {

@@ -1,16 +1,16 @@
 import { statSync } from 'node:fs'
 
-/** What has happened to the files of a database that is open. */
+/** How the files of an open database were damaged by somebody else. */
 export type FileLoss = 'moved' | 'short' | 'logGone'
 
-/** What is said of it, with the code that SQLite has for it. */
+/** The error message for each, with the SQLite code that fits best. */
 const REASONS: Readonly<Record<FileLoss, string>> = {
   moved: 'the file of the database was moved or replaced: SQLITE_READONLY',
   short: 'the file of the database was cut short: SQLITE_CORRUPT',
   logGone: 'the write-ahead log of the database was removed: SQLITE_READONLY',
 }
 
-/** The database must not be used. */
+/** The files of an open database were replaced, cut short or removed: it must not be used any more. */
 export class FileLost extends Error {
   readonly loss: FileLoss
 
@@ -22,17 +22,17 @@ export class FileLost extends Error {
 }
 
 /**
- * Watches over a database that is open. What is written to a file, or a write-ahead log, that was deleted or replaced is gone with
- * the process, and SQLite looks for that only where it has no such log; into a file that was cut short it would write pages
- * without those before them.
- * @param bytes what the database takes by its own account: somebody may have made it smaller with VACUUM
- * @returns to be called before each use of the database; throws FileLost where a path names another file than at first, or none,
- *   or the database has become shorter
+ * Detects damage to the files of an open database. What is written to a deleted or replaced file, or write-ahead log, is
+ * lost when the process ends, and SQLite itself checks for that only without a write-ahead log. Into a file that was cut
+ * short, SQLite would write pages without the pages before them.
+ * @param bytes the size of the database as SQLite counts it: VACUUM may have made the database smaller
+ * @returns a check to be called before each use of the database; it throws FileLost where a path names another file than at
+ *   first, or none, or the database has become shorter
  */
 export function watchFile(path: string, bytes: () => bigint): () => void {
   let size = 0n
   const isOpened = sameAsAtFirst(path)
-  // Made with the first read or write. SQLite empties it, and removes it with the last connection.
+  // SQLite creates the log with the first read or write, empties it, and removes it with the last connection.
   const isLog = sameAsAtFirst(`${path}-wal`)
   return () => {
     const found = isOpened()
@@ -43,7 +43,10 @@ export function watchFile(path: string, bytes: () => bigint): () => void {
   }
 }
 
-/** The size of the file that a path named when there was one for the first time; undefined: there was none yet. */
+/**
+ * @returns a check for one path: the size of its file as long as it is the file that was first found there, else `other`;
+ *   undefined while no file has been found yet
+ */
 function sameAsAtFirst(path: string): () => bigint | 'other' | undefined {
   const look = () => statSync(path, { bigint: true, throwIfNoEntry: false })
   let first = look()

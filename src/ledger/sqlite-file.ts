@@ -7,29 +7,32 @@ import { FileLost, watchFile } from './same-file.ts'
 /** A SQLite file of this process. */
 export interface SqliteFile extends SyncStore {
   /**
-   * Writes everything in the write-ahead log to the database and empties the log, which otherwise keeps older versions of
-   * pages until later writes need their space. It does not wait for readers.
+   * Writes everything in the write-ahead log to the database and truncates the log, which otherwise keeps old versions of
+   * pages until later writes reuse their space. It does not wait for readers.
    * @returns false where a reader still needs the log
    */
   emptyLog(): boolean
   close(): void
 }
 
-/** More than the program has texts of one form; lists of values make further ones. */
+/**
+ * Prepared statements kept at most. The program has fewer SQL texts, but each length of a list of values makes another one.
+ */
 const MAX_PREPARED = 1_000
 
-/** How long an operation waits for another process, such as a backup, to let go of the file, ms. */
+/** How long an operation waits for the lock of another process, such as a backup, ms. */
 const BUSY_TIMEOUT_MS = 5_000
 
 /**
- * Pages of the write-ahead log (16 MiB) after which it is written to the database, in a commit. Folds change the same pages of
- * the indexes again and again: with SQLite's own 1,000 each of them is written to the database several times a second.
+ * Pages of the write-ahead log (16 MiB) after which a commit writes them to the database. Folds change the same index pages
+ * again and again: with SQLite's default of 1,000, each of these pages would be written to the database several times a
+ * second.
  */
 const CHECKPOINT_PAGES = 4_000
 
 /**
- * Memory for pages of the writer, KiB. What a fold changes must have room: with SQLite's own two MiB, pages are written to the log
- * before the transaction ends, read again, changed again and written again.
+ * Page cache of the writer, KiB. It must hold all pages that a fold changes: with SQLite's default of two MiB, pages would
+ * be written to the log before the transaction ends, read again, changed again and written again.
  */
 const CACHE_KIB = 16_384
 
@@ -45,7 +48,8 @@ export function openForWriting(path: string): SqliteFile {
   const connection = translated(() => {
     const opened = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
     opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-    // Former bytes of rows are zeroed, also in pages that are freed: with FAST these keep copies of rows that moved to other pages.
+    // Zeroes the old bytes of changed and deleted rows, also in freed pages: with FAST, freed pages keep copies of rows that
+    // moved.
     opened.exec('PRAGMA secure_delete = ON')
     opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     opened.exec(`PRAGMA cache_size = -${CACHE_KIB}`)
@@ -72,7 +76,8 @@ function fileOf(connection: DatabaseSync, path: string): SqliteFile {
     try {
       confirmSameFile()
     } catch (error) {
-      // The log is still open, and whoever opens the database next does not have it.
+      // This process still has the removed log open, but the next process to open the database will not find it: save its
+      // content now.
       if (error instanceof FileLost && error.loss === 'logGone') connection.exec(EMPTY_LOG)
       throw error
     }
@@ -86,7 +91,7 @@ function fileOf(connection: DatabaseSync, path: string): SqliteFile {
         connection.exec('COMMIT')
         return result
       } catch (error) {
-        // SQLite has itself rolled back what failed for want of space.
+        // SQLite has rolled back by itself when, for example, the disk is full.
         if (connection.isTransaction) connection.exec('ROLLBACK')
         throw error
       }
@@ -109,7 +114,7 @@ function fileOf(connection: DatabaseSync, path: string): SqliteFile {
   }
 }
 
-/** The size of a database by its own account, in its file and its write-ahead log. */
+/** The size of the database in bytes as SQLite counts it: its file together with its write-ahead log. */
 function sizeOf(connection: DatabaseSync): bigint {
   const size = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size'
   return BigInt(String(connection.prepare(size).get()?.['size']))
@@ -118,11 +123,11 @@ function sizeOf(connection: DatabaseSync): bigint {
 interface Prepared {
   readonly statement: StatementSync
   readonly reads: boolean
-  /** Whether it answers rows. */
+  /** Whether it returns rows. */
   readonly answers: boolean
 }
 
-/** Keeps prepared statements; the one that was not used for longest makes room. */
+/** Caches prepared statements, and drops the least recently used one when the cache is full. */
 function preparing(connection: DatabaseSync): (sql: string) => Prepared {
   const prepared = new Map<string, Prepared>()
   return (sql) => {
@@ -173,7 +178,7 @@ const CODES: ReadonlyMap<number, string> = new Map([
   [26, 'SQLITE_NOTADB'],
 ])
 
-/** Runs work; its errors name SQLite's code as those of a Durable Object do. */
+/** Runs work; adds the name of SQLite's result code to its errors, as a Durable Object does. */
 function translated<Result>(work: () => Result): Result {
   try {
     return work()
@@ -186,7 +191,7 @@ function translated<Result>(work: () => Result): Result {
 
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
-  // An integer that a double cannot hold, which the statement should have read as text.
+  // The integer does not fit a double; the statement should have read it as text.
   if (error.code === 'ERR_OUT_OF_RANGE') return 'SQLITE_MISMATCH'
   const number = 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : 0
   return CODES.get(number & 0xff)

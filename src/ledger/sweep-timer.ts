@@ -1,6 +1,6 @@
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from '../worker/storage/database.ts'
 
-/** Timers of Node hold 24 days; a round that comes early does no harm. */
+/** The longest wait, ms. A timer of Node overflows after 24 days; a round that comes early does no harm. */
 const MAX_WAIT_MS = 3_600_000
 
 /** Runs rounds of maintenance: soon after the start, within a minute after a write, and when a round asks for the next. */
@@ -13,7 +13,7 @@ export class SweepTimer {
   #at = Number.POSITIVE_INFINITY
 
   /**
-   * @param round one round; when it throws, the next one is due as after a write
+   * @param round one round; when it throws, the next one is scheduled as after a write
    * @param now ms since the epoch
    */
   constructor(
@@ -26,7 +26,7 @@ export class SweepTimer {
     this.#afterWriteMs = afterWriteMs
   }
 
-  /** At the start: the process before this one may have left work. */
+  /** Schedules the first round: the previous process may have left work. */
   begin(): void {
     this.#schedule(this.#now() + SWEEP_PAUSE_MS)
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a thread of the ledger is started with. */
+/** The `workerData` of a ledger thread. */
 export const threadPlanSchema = z.object({
   /** The database. */
   path: z.string(),
@@ -17,5 +17,5 @@ export type FromThread =
   | { readonly type: 'ready' }
   /** The database cannot be opened. */
   | { readonly type: 'failed'; readonly reason: string }
-  /** The answer to a call, JSON; null: it was not understood. */
+  /** The answer to a call, JSON; null: the body was malformed. */
   | { readonly type: 'answer'; readonly id: number; readonly body: Uint8Array | null }

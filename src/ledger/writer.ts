@@ -16,18 +16,22 @@ import { openReservations, ReservationLog } from './reservation-log.ts'
 import { openForWriting, type SqliteFile } from './sqlite-file.ts'
 import { SweepTimer } from './sweep-timer.ts'
 
-/** A transaction delays those who come after it; a call of a worker is at most 4 MiB of them. */
+/**
+ * Operations, batches or folds of one transaction. A longer transaction would delay the calls that wait for the next round;
+ * one worker call carries at most 4 MiB of them.
+ */
 const MAX_CALLS = 64
 
 /**
- * A fold changes pages of two indexes for nearly every customer that was served since the last one, so the more settlements share
- * it, the less each costs: with 1,024 of 100 customers two thirds of what it costs with 256. Everything else waits meanwhile, for some 30 ms of work.
+ * Settlements after which the engine folds. A fold changes pages of two indexes for nearly every customer served since the
+ * last fold, so a larger fold costs less per settlement: with 100 customers, a fold of 1,024 costs two thirds per settlement
+ * of one of 256. All other work waits for the fold, some 30 ms.
  */
 const FOLD_AT = 1_024
 
 /**
- * The one writer of a ledger: the engine that a Durable Object has, over a file of this process. What all workers sent in
- * one moment, or while it committed, is its next round, so that they wait for the disk together.
+ * The one writer of a ledger: the engine that a Durable Object has, over a file of this process. Calls of all workers that
+ * arrive in one event loop turn, or during a commit, form the next round and share its commits to the disk.
  */
 export class Writer {
   readonly #file: SqliteFile
@@ -38,7 +42,7 @@ export class Writer {
   readonly #operations = new Gathered<LedgerCall, LedgerOutcome>()
   readonly #batches = new Gathered<readonly Statement[], SqliteAnswer>()
   readonly #folds = new Gathered<() => Promise<void>, boolean>()
-  /** Whether a round goes on, or begins once what has arrived is read. Rounds never overlap. */
+  /** Whether a round is running, or is scheduled for the end of this event loop turn. Rounds never overlap. */
   #hasRound = false
   #isClosed = false
 
@@ -56,7 +60,7 @@ export class Writer {
   }
 
   /**
-   * Opens the database, applies the schema, and brings back what was in the memory of a process before this one.
+   * Opens the database, applies the schema, and restores the reservations that the previous process held only in memory.
    * @param now ms since the epoch
    * @throws Error when it cannot be opened
    */
@@ -71,14 +75,14 @@ export class Writer {
     const held = openReservations(log)
     const writer: Writer = new Writer(file, engine, new ReservationLog(log), now)
     await engine.open(held)
-    // One commit for all of them, after which the log has nothing that the tables have not.
+    // This commits every restored reservation to the tables, so that the log can be cleared.
     await engine.fold()
     writer.#reservations.clear()
     writer.#sweeps.begin()
     return writer
   }
 
-  /** Lets go of the files. What the tables do not have yet is in the journal. */
+  /** Closes the files. The journal holds what the tables do not have yet. */
   close(): void {
     this.#isClosed = true
     this.#sweeps.stop()
@@ -91,12 +95,15 @@ export class Writer {
     return this.#next(this.#operations.add(calls))
   }
 
-  /** Runs batches, and commits them together. */
+  /** Runs batches of SQL, and commits them together. */
   batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
     return this.#next(this.#batches.add(batches))
   }
 
-  /** Brings the tables up to date for readers; returns false where they cannot be written. */
+  /**
+   * Brings the tables up to date for the readers.
+   * @returns false where the tables cannot be written
+   */
   async fold(): Promise<boolean> {
     return this.#foldBy(() => this.#engine.fold())
   }
@@ -120,7 +127,7 @@ export class Writer {
     return answers
   }
 
-  /** Folds last, so that a reader that asked for a fold finds everything that was confirmed before its answer. */
+  /** Folds last: a reader that asked for a fold then finds everything that was confirmed before. */
   async #round(): Promise<void> {
     await this.#operations.carryOut(MAX_CALLS, (calls) => this.#operate(calls))
     await this.#batches.carryOut(MAX_CALLS, (batches) => this.#run(batches))
@@ -150,15 +157,18 @@ export class Writer {
   async #foldDue(due: readonly (() => Promise<void>)[]): Promise<readonly boolean[]> {
     const done: boolean[] = []
     for (const work of due) {
-      // One fold at most, after which the others have nothing to do.
+      // The first fold writes everything; the others find nothing to do.
       done.push(await hasSucceeded(work()))
     }
-    // Where a fold fails, the reservations stay noted, and the engine tries again.
+    // After a failed fold the log keeps the reservations, and the engine tries again.
     if (!this.#engine.isBehind) this.#reservations.clear()
     return done
   }
 
-  /** A round of maintenance. After the last one that was due, what it erased is not in the write-ahead log either. */
+  /**
+   * Runs a round of maintenance. After the last round that was due, empties the write-ahead log, so that erased bytes are
+   * not left there either.
+   */
   async #sweep(): Promise<{ readonly next: number | undefined }> {
     const { next = Number.POSITIVE_INFINITY } = await sweep(this.#engine.database, this.#now())
     const retryAt = this.#now() + SWEEP_AFTER_WRITE_MS
@@ -167,7 +177,7 @@ export class Writer {
     return { next: Number.isFinite(at) ? at : undefined }
   }
 
-  /** An admission that cannot be noted has not happened: the worker releases it. */
+  /** Turns admissions into failures where they cannot be written to the log; the worker then releases them. */
   #noted(
     calls: readonly LedgerCall[],
     outcomes: readonly LedgerOutcome[],
@@ -183,7 +193,10 @@ export class Writer {
   }
 }
 
-/** Its caller has given up, and tries again or has withheld what it is for. */
+/**
+ * The answer to a settlement after its deadline (`until`). Its caller has given up: it tries again, or has withheld the
+ * answer to its client.
+ */
 const TOO_LATE = failedOutcome('the settlement came too late', false)
 
 function isTooLate(call: LedgerCall, now: number): boolean {

@@ -24,14 +24,14 @@ import { release } from './settle/release.ts'
 import { StorageUnavailable, type Database } from './storage/database.ts'
 
 /**
- * How long a key that has used up its minute is refused without asking the storage, ms: so soon a limit that the operator
- * raises takes effect.
+ * How long the worker refuses a key that has used up its minute without asking the storage, ms. It is short so that a limit
+ * that the operator raises soon takes effect.
  */
 const MINUTE_REFUSED_MS = 5_000
 
 /**
- * Refuses a request whose key has used up its minute, before its body is read. A request with an `Idempotency-Key` may
- * be the repeat of an answered one, which does not count.
+ * Refuses a request whose key has used up its minute, before its body is read. A request with an `Idempotency-Key` passes:
+ * it may repeat an answered one, and a repeat does not count.
  * @throws ApiError `rate_limit_exceeded`
  */
 export function refuseUsedUp({ headers }: Request, { shared }: Context, key: PresentedKey): void {
@@ -40,7 +40,7 @@ export function refuseUsedUp({ headers }: Request, { shared }: Context, key: Pre
 
 /** What a request needs: its planned attempts, and its maximum cost and duration. */
 interface Demand {
-  /** Those whose providers meet the request's own constraints. */
+  /** Attempts on providers that meet the constraints of the request. */
   readonly attempts: readonly PlannedAttempt[]
   readonly constraints: Constraints | undefined
   readonly maxUsageOn: (route: Route) => UsageBound | AudioBound
@@ -50,24 +50,23 @@ interface Demand {
   readonly once: Once | undefined
 }
 
-/** What is to be tried for a key, and under which constraints. */
+/** The attempts that a key allows, and the constraints on them. */
 interface Allowed {
-  /** Those whose routes the key may use and whose providers are attested as it requires. */
+  /** Attempts on routes that the key may use and whose providers are attested as the key requires. */
   readonly attempts: readonly PlannedAttempt[]
-  /** Those of the request and of its key. */
+  /** The constraints of the request combined with those of its key. */
   readonly constraints: Constraints | undefined
 }
 
-/** An admitted request; its reservation covers each of its attempts. */
+/** An admitted request, whose reservation covers each of its attempts. */
 type Admitted = Allowed & { readonly admission: Admission }
 
 /**
- * Admits the request of a key and reserves the maximum it can cost. Where the key may use none of the routes, the
- * reservation is given back. If the storage fails, it is unknown whether a reservation was written, so a release is
- * attempted in the background.
+ * Admits a request and reserves its maximum cost. Releases the reservation if the key may use none of the routes. If the
+ * storage fails, it is unknown whether a reservation was written, so a release is attempted in the background.
  * @throws ApiError as `admit` does; `model_not_allowed`, `attestation_not_accepted`
  * @throws StorageUnavailable when the storage does not answer
- * @throws LinkUnavailable when the daemon cannot tell what is proven
+ * @throws LinkUnavailable when the daemon cannot report which providers are verified
  */
 export async function admitRequest(
   context: Context,
@@ -87,7 +86,7 @@ export async function admitRequest(
   } catch (error) {
     if (isLimitReached(error) && config.service.webhooks !== undefined) {
       const { customerId, keyPrefix } = key
-      // The storage keeps one report for each limit and period; this saves most writes for further refusals.
+      // The storage keeps one report for each limit and period; this check avoids most of the writes for further refusals.
       if (context.watch.mayReport(keyPrefix, now)) {
         context.waitUntil(
           reportLimitReached(ledger, { customerId, keyPrefix }, now).catch(() => {}),
@@ -106,8 +105,8 @@ export async function admitRequest(
 }
 
 /**
- * Reserves the cost of the dearest attempt. Which of them the key may use is known only once the ledger has answered, so
- * only where it refuses the cost, the dearest one that the key may use is asked for instead.
+ * Reserves the cost of the most expensive attempt. Only the ledger's answer tells which routes the key may use; so only if
+ * the ledger refuses that cost, reserves again for the attempts that the key allows.
  */
 async function reserve(
   context: Context,
@@ -143,10 +142,10 @@ const isLimitReached = (error: unknown) =>
   error instanceof ApiError && error.code === 'insufficient_quota'
 
 /**
- * The attempts whose providers are verified as their configuration demands and meet the request's constraints, in the
+ * The attempts whose providers are verified as their configuration requires and meet the constraints of the request, in the
  * order of the operator's selection.
  * @throws ApiError `attestation_not_accepted`
- * @throws LinkUnavailable when the daemon cannot tell what is proven
+ * @throws LinkUnavailable when the daemon cannot report which providers are verified
  */
 export async function attemptsAccepted(
   context: Context,
@@ -170,7 +169,7 @@ function orderedByProof(
   return health.openCircuitsLast(strongestFirst(proven, proofs), at, owner)
 }
 
-/** The attempts that a key may use; where there are none the reservation is given back first. */
+/** The attempts that a key allows. If there are none, releases the reservation before it throws. */
 async function allowedOrReleased(
   context: Context,
   admission: Admission,
@@ -185,9 +184,9 @@ async function allowedOrReleased(
 }
 
 /**
- * The attempts whose routes a key may use and whose providers are attested as it requires.
+ * The attempts on routes that a key may use and whose providers are attested as the key requires.
  * @throws ApiError `model_not_allowed`, `attestation_not_accepted`
- * @throws LinkUnavailable when the daemon cannot tell what is proven
+ * @throws LinkUnavailable when the daemon cannot report which providers are verified
  */
 async function attemptsAllowed(
   context: Context,

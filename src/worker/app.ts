@@ -43,7 +43,7 @@ const KEYED_ENDPOINTS = new Set(
   ENDPOINTS.filter(({ audience }) => audience === 'keyed').map(({ name }) => name),
 )
 
-/** The worker of one isolate: its bindings, opened once, its caches, and the handling of one event. */
+/** The worker of one isolate: holds its bindings, which it opens once, and its caches, and handles each event. */
 export class App {
   readonly #deps: RuntimeDeps & BatchDeps
   readonly #log: Log
@@ -62,7 +62,7 @@ export class App {
   readonly #history: HistoryRecorder
   readonly #watch: InstanceWatch
   readonly #contexts: RequestContexts
-  /** Opened at the first use: a missing binding must have each request answered with an error, not the isolate fail. */
+  /** Opened at the first use, so that a missing binding fails each request with an error and not the whole isolate. */
   #opened: StorageParts | undefined
 
   constructor(env: Env, deps: RuntimeDeps) {
@@ -75,7 +75,7 @@ export class App {
     const events = new EventLog({
       ...deps,
       pause,
-      // Elsewhere each piece may count as one entry, and belongs to the request that wrote it.
+      // Only a file: other hosts may count each write as one log entry and attribute it to the request that wrote it.
       joins: env.CONSOLE_IS_FILE === true,
       sinks: [
         this.#history.count,
@@ -149,7 +149,7 @@ export class App {
     const requestId = this.#deps.newId()
     const startedAt = this.#deps.now()
     const { traces, metrics } = this.#settings.known?.config.service.telemetry ?? {}
-    // The daemon makes metrics of spans, too.
+    // The daemon derives metrics from spans, so either setting needs them.
     if (traces === true || metrics === true) {
       this.#traces.begin(requestId, request.headers.get('traceparent'))
     }
@@ -163,7 +163,7 @@ export class App {
       openContext: () => this.#openContext(request, requestId, execution, state),
       matched: (endpoint) => (state.endpoint = endpoint),
       failed: async (error) => {
-        // A refused client may take long to read its answer; it holds no permit meanwhile.
+        // A refused client may read its answer slowly; it must not hold a permit meanwhile.
         state.permit?.leave()
         state.error = await this.#judge(error, state)
         return state.error
@@ -178,11 +178,11 @@ export class App {
       },
       drain: (body) => this.#drains.drain(body),
     })
-    // If the client disconnects, the runtime would cancel the handler; it must run on to release what it holds.
+    // When the client disconnects, the runtime would cancel the handler, which must run on to release its resources.
     execution.waitUntil(answer)
     const response = await answer
     state.permit?.leave()
-    // A preflight comes before any other request, so the configuration may not have been loaded yet, or be out of date.
+    // A preflight is answered without a context, so the configuration may not be loaded yet, or be stale.
     if (request.method === 'OPTIONS' && state.endpoint?.audience === 'keyed') {
       await this.#settings.current().catch(() => {})
     }
@@ -200,8 +200,8 @@ export class App {
   }
 
   /**
-   * Maintenance by cron trigger, for the trigger's scheduled time (ms): sweeps the database, as D1 needs it. The
-   * Durable Object and the PostgreSQL pool schedule their own alarms.
+   * Runs the maintenance of a cron trigger at its scheduled time (ms): sweeps the database. Only D1 needs it; the Durable
+   * Object and the PostgreSQL pool schedule their own alarms.
    * @throws StorageUnavailable
    */
   async sweep(now: number): Promise<void> {
@@ -211,7 +211,7 @@ export class App {
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 
-  /** Answers the supervisor before it stops this process. */
+  /** Handles the supervisor's drain request, which comes before it stops this process. */
   drain(request: Request): Promise<Response> {
     return answerDrain(request, {
       token: this.#env.DRAIN_TOKEN,
@@ -228,7 +228,7 @@ export class App {
 
   #addHeaders(headers: Headers, request: Request, requestId: string, endpoint?: Endpoint): void {
     headers.set('x-request-id', requestId)
-    // Where the libraries of this format look for it.
+    // The client libraries of this format read this header.
     if (endpoint?.errors === 'anthropic') headers.set('request-id', requestId)
     const crossOrigin = crossOriginHeaders({
       audience: endpoint?.anyOrigin === true ? 'public' : (endpoint?.audience ?? 'admin'),
@@ -247,7 +247,7 @@ export class App {
     }))
   }
 
-  /** The error to answer to a request that failed. */
+  /** Returns the error with which to answer a failed request. */
   async #judge(error: unknown, { key }: RequestState): Promise<unknown> {
     if (key === undefined) return error
     return this.#gate.judge(key, error, this.#parts)
@@ -261,7 +261,7 @@ export class App {
   ): Promise<Context> {
     const settings = await this.#settings.current()
     const parts = this.#parts
-    // Requests of operators and monitors are never refused, least of all under overload.
+    // Requests of operators and monitors are never refused, especially not under overload.
     if (state.endpoint?.audience === 'keyed') {
       state.key = await this.#gate.admit(request, parts)
       state.permit = this.#cap.enter(state.key.customerId)
@@ -284,12 +284,12 @@ function print(text: string): void {
   console.log(text)
 }
 
-/** What is recorded about one request while it is handled. */
+/** The state of one request while it is handled. */
 interface RequestState {
   endpoint: Endpoint | undefined
   error: unknown
-  /** The key that the gate let in, where the endpoint needs one. */
+  /** The key that the gate admitted, where the endpoint needs one. */
   key: PresentedKey | undefined
-  /** The request's permit, where its endpoint's requests are counted. */
+  /** The request's permit, where requests of its endpoint are limited. */
   permit: Permit | undefined
 }

@@ -41,7 +41,7 @@ export interface Context extends Settings {
   readonly owner: string
   /** The key of a request to a keyed endpoint. */
   readonly presentedKey: PresentedKey | undefined
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   readonly client: AbortSignal
   readonly storage: Storage
   readonly keyring: Keyring
@@ -64,15 +64,18 @@ export interface Context extends Settings {
   readonly consolePage: string | undefined
   readonly telemetry: WorkerTelemetry
   readonly traces: Traces
-  /** Sends a message to an endpoint of the operator. */
+  /** Sends a webhook message to one of the operator's endpoints. */
   readonly sendWebhook: (url: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** Measures all times of the request with one timer. */
+  /** Sets all timeouts of the request on one timer. */
   readonly after: After
-  /** A seat for a stream whose chunks the daemon writes; undefined where they are to come in the answer to the call. */
+  /**
+   * Reserves a seat for a stream whose chunks the daemon sends separately; undefined where they come in the answer to the
+   * call.
+   */
   readonly chunkSeat: () => Seat | undefined
-  /** Of the streams that this isolate reads and writes itself. */
+  /** The join window of the streams that this isolate reads and writes itself. */
   readonly joinWindow: JoinWindow
   /** A new UUID v4. */
   readonly newId: () => string
@@ -83,10 +86,10 @@ export interface Context extends Settings {
   /** Number of open requests of keyed endpoints, this one included. */
   readonly openRequests: () => number
   /**
-   * Runs CPU-bound work when it is the customer's turn. `cost` is 1 for a small request; the work calls `moreCost` with
-   * what it turns out to cost besides. It must not wait for the client or for a provider.
+   * Runs CPU-bound work when it is the customer's turn. `cost` is 1 for a small request; the work calls `moreCost` with any
+   * further cost that it finds. It must not wait for the client or for a provider.
    * @throws ApiError `rate_limit_exceeded` when too many requests of the customer wait, `invalid_request_error` when the
-   *   client has left
+   *   client has disconnected
    */
   readonly inTurn: <Result>(
     cost: number,
@@ -94,11 +97,11 @@ export interface Context extends Settings {
   ) => Promise<Result>
   /** Runs the settlement of a request when it is the customer's turn; never refused. */
   readonly finishInTurn: <Result>(work: () => Promise<Result>) => Promise<Result>
-  /** Makes a wait that may take seconds without the customer's turn, so that others have theirs. */
+  /** Gives up the customer's turn during a wait that may take seconds, so that others can run. */
   readonly aside: Aside
   /**
    * Reserves memory for bytes of the request's body, as a permit does (`limits/request-cap.ts`).
-   * @throws ApiError when there is none left
+   * @throws ApiError when no memory is left
    */
   readonly takeMemory: (bytes: number, ifRefused?: IfRefused) => void
   /** Keeps the request's work alive after its response has ended. */
@@ -139,8 +142,8 @@ export function streamAttemptDeps(
 }
 
 /**
- * The same for answers that are not streamed: providers send headers with the finished answer, so all attempts share
- * one budget.
+ * The part of a context that the attempt loop needs for answers that are not streamed: providers send headers with the
+ * finished answer, so all attempts share one time budget.
  */
 export function wholeAttemptDeps(
   context: Context,
@@ -165,7 +168,7 @@ export function callDeps({
   return { link, now, connectMs: config.service.timeouts.connect_ms, probeConnect }
 }
 
-/** The part of a context that waiting for a place needs, as long as the client waits, too. */
+/** The part of a context that waiting for a place needs; the wait ends when the client disconnects. */
 export function enterDeps({ now, client }: Pick<Context, 'now' | 'client'>): EnterDeps {
   return { now, pause, client }
 }

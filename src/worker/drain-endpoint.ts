@@ -5,7 +5,7 @@ import type { Shutdown } from './limits/shutdown.ts'
 import { pause } from './routing/budget.ts'
 
 export interface DrainParts {
-  /** What the supervisor proves itself with; absent where no supervisor stops this process. */
+  /** The secret that authenticates the supervisor; absent where no supervisor stops this process. */
   readonly token: string | undefined
   readonly shutdown: Shutdown
   /** Number of open requests. */
@@ -15,8 +15,9 @@ export interface DrainParts {
 }
 
 /**
- * Answers the supervisor before it stops this process (`?after_ms=`). The answer ends once no request is open, after those were ended
- * that are still open when the time is up. It looks for them only when the request has ended, by which no more can come.
+ * Answers the supervisor's drain request (`?after_ms=`), which comes before it stops this process. The answer ends once no
+ * request is open; requests that are still open after that time are ended. Counting starts when the body of the drain
+ * request ends: no further requests can arrive after that.
  */
 export async function answerDrain(
   request: Request,

@@ -73,9 +73,9 @@ export interface Endpoint {
    * It is safe because browsers never send an API key on their own.
    */
   readonly anyOrigin?: boolean
-  /** The format of its errors; OpenAI's unless given. */
+  /** The format of the endpoint's errors; OpenAI's unless given. */
   readonly errors?: ErrorFormat
-  /** The answer when the endpoint is unavailable, where it has a form of its own. */
+  /** The answer when the endpoint is unavailable, where it differs from an ordinary error. */
   readonly unavailable?: () => Response
 }
 

@@ -10,22 +10,22 @@ import type { StorageEnv } from './storage/open.ts'
 export interface Env extends StorageEnv, ChunkSeatsEnv {
   /** The enclave daemon, over mTLS pinned on both ends. */
   readonly LINK: LinkBinding
-  /** The origin that `LINK` leads to, for bindings that do not determine it themselves. */
+  /** The origin of `LINK`, for bindings that do not determine it themselves. */
   readonly LINK_ORIGIN?: string
-  /** Whether `LINK` takes calls as messages over a connection that this runtime keeps open. */
+  /** Whether calls to `LINK` are sent as messages over a connection that this runtime keeps open. */
   readonly LINK_TAKES_MESSAGES?: boolean
-  /** Whose calls the daemon carries; absent: those of attested providers, and this runtime makes the others. */
+  /** Which providers the daemon calls; absent: attested ones. This runtime calls the others itself. */
   readonly DAEMON_CARRIES?: Carried
   /** Sends webhooks, over a network that reaches public addresses only; absent: the runtime's own network. */
   readonly WEBHOOKS?: { fetch(url: string, init: RequestInit): Promise<Response> }
   /** The operator's console, an HTML page; absent where the host provides none. */
   readonly CONSOLE_PAGE?: string
-  /** Whether the console is a file, where the lines of a moment may be written in one piece. */
+  /** Whether the console is a file, so that log lines may be written in batches. */
   readonly CONSOLE_IS_FILE?: boolean
-  /** Whether the runtime leaves async functions that wait out of the stacks of errors (V8's `--no-async-stack-traces`). */
+  /** Whether the runtime omits waiting async functions from the stacks of errors (V8's `--no-async-stack-traces`). */
   readonly NO_ASYNC_STACKS?: boolean
   /** Maximum number of open requests of keyed endpoints; absent where the host limits them itself. */
   readonly MAX_OPEN_REQUESTS?: string
-  /** What the supervisor proves itself with when it begins a drain; absent where no supervisor stops this runtime. */
+  /** The secret with which the supervisor authenticates a drain; absent where no supervisor stops this runtime. */
   readonly DRAIN_TOKEN?: string
 }

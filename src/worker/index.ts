@@ -13,19 +13,19 @@ import { LocalLedger } from './storage/local-ledger.ts'
 import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
-/** Stack frames an error keeps, where keeping them is safe; the log has at most eight. */
+/** Number of stack frames that an error keeps where keeping them is safe; the log prints at most eight. */
 const STACK_FRAMES = 8
 
-// V8 keeps the functions and receivers of an error's stack with the error, and workerd keeps the error of a stream that was
-// broken off as long as the stream. It makes such errors outside the program, so their stacks are only the async functions
-// that wait for the stream: each would hold the other, and with them the whole request, for ever. Unless the runtime leaves
-// those out, errors have no stacks.
+// V8 keeps the functions and receivers of an error's stack with the error, and workerd keeps the error of a cancelled stream
+// as long as the stream. It creates such errors outside JavaScript, so their stacks hold only the async functions that await
+// the stream. Error and stream would then keep each other, and the whole request, alive for ever. So errors have no stacks,
+// unless the runtime omits async functions from them.
 Object.assign(Error, { stackTraceLimit: 0 })
 
-/** Joins the storage object and the requests of its isolate. */
+/** Connects the storage object with the requests of its isolate. */
 const localLedger = new LocalLedger()
 
-/** Joins the object to which chunks of streams come and the requests of its isolate. */
+/** Connects the object that receives chunks of streams with the requests of its isolate. */
 const chunkSwitch = new ChunkSwitch(Date.now, () => crypto.randomUUID())
 
 /** The Durable Object classes named in the runtime's configuration. */
@@ -74,8 +74,8 @@ async function probeConnect(address: { hostname: string; port: number }): Promis
 const worker = createWorker()
 
 /**
- * What the supervisor asks before it stops the runtime, and what streams ask for the ends of their pipes. No socket or route of clients leads
- * to either.
+ * Entry points that no socket or route of clients reaches: the supervisor calls `drain` before it stops the runtime; streams
+ * request the ends of their pipes from `pipes`.
  */
 export const { drain, pipes } = worker
 

@@ -19,14 +19,14 @@ import type { StorageParts } from './storage-parts.ts'
 import { StorageUnavailable } from './storage/database.ts'
 import { openDirectWindow } from './stream/direct-window.ts'
 
-/** Settling needs a commit, and a signature where none came with the answer. */
+/** A settlement needs a commit, and a signature if the answer came without one. */
 const SETTLEMENTS = {
   maxItems: 64,
   joinTimeoutMs: 30_000,
   timeoutError: () => new StorageUnavailable('the settlement was not confirmed in time'),
 }
 
-/** What the contexts of an isolate share with its handling of requests. */
+/** The dependencies that contexts share with the rest of the isolate. */
 export type ContextHost = RuntimeDeps &
   BatchDeps &
   Pick<
@@ -34,9 +34,9 @@ export type ContextHost = RuntimeDeps &
     'link' | 'log' | 'metrics' | 'watch' | 'telemetry' | 'traces' | 'openRequests' | 'shutdown'
   >
 
-/** What differs from request to request. */
+/** The members of a context that differ for each request. */
 export interface RequestFacts extends Pick<Context, 'requestId' | 'waitUntil'> {
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   readonly client: AbortSignal
   /** The key and the permit of a request to a keyed endpoint. */
   readonly key: PresentedKey | undefined
@@ -58,7 +58,7 @@ type CommonContext = Omit<
   | 'waitUntil'
 >
 
-/** Builds the context of each request of an isolate, and keeps what they share. */
+/** Builds the context of each request of an isolate, and holds what all contexts share. */
 export class RequestContexts {
   readonly #env: Env
   readonly #host: ContextHost
@@ -97,7 +97,7 @@ export class RequestContexts {
     }
   }
 
-  /** @param parts always the same ones; they are opened at the first request */
+  /** @param parts the same for each request; opened at the first one */
   build(settings: Settings, parts: StorageParts, request: RequestFacts): Context {
     const { requestId, client, key, permit, waitUntil } = request
     const { now } = this.#host
@@ -119,7 +119,7 @@ export class RequestContexts {
     }
   }
 
-  /** Put together once for all requests under the same settings. */
+  /** Built once for all requests under the same settings. */
   #commonContext(settings: Settings, parts: StorageParts): CommonContext {
     if (this.#common?.settings === settings) return this.#common.context
     const context: CommonContext = {

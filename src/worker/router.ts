@@ -8,18 +8,18 @@ import { meantAddress } from './http/meant-address.ts'
 import { errorReply, noContent, withoutBody } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'
 
-/** What accompanies a request; its context is opened once an endpoint has matched. */
+/** The callbacks of one request. Its context is opened only after an endpoint has matched. */
 export interface Scope {
   readonly openContext: () => Promise<Context>
   readonly matched: (endpoint: Endpoint) => void
-  /** Takes note of a failure; returns the error to answer. */
+  /** Records a failure; returns the error with which to answer. */
   readonly failed: (error: unknown) => Promise<unknown>
   /**
-   * The encrypted exchange that the request begins, if it does.
+   * The encrypted exchange that the request begins; undefined where it is not encrypted.
    * @throws ApiError `invalid_encryption` where the endpoint takes no encrypted bodies
    */
   readonly encrypted: (endpoint: Endpoint) => EncryptedExchange | undefined
-  /** The answer of a handler as its client takes it. */
+  /** Turns a handler's answer into the one that is sent to the client. */
   readonly deliver: (answer: Response) => Response
   /** Reads and discards the rest of the body of a refused request. */
   readonly drain: (body: Request['body']) => Promise<void>
@@ -56,7 +56,9 @@ export function createRouter() {
   }
   router.all('*', ({ url }) => unknownPath(new URL(url).pathname))
   return {
-    /** Most requests name a path of the table as it stands there, and are not compared with one pattern after another. */
+    /**
+     * Looks up the path literally first: most requests name a path without parameters, which avoids testing each pattern.
+     */
     fetch: (request: Request, scope: Scope): Promise<Response> => {
       if (!hasGoodUrl(request)) return Promise.resolve(badUrl())
       const route = exact.get(`${request.method} ${pathOf(request.url)}`)
@@ -76,7 +78,7 @@ function matched(route: Route) {
   return (request: IRequest & Request, scope: Scope) => route(request, scope, request.params)
 }
 
-/** @param asMethod makes of an answer what the method answers; where that fails, so does the request */
+/** @param asMethod turns the answer into that of the method; if it fails, so does the request */
 function routeOf(
   endpoint: Endpoint,
   asMethod: (answer: Response) => Response | Promise<Response> = (answer) => answer,
@@ -145,10 +147,13 @@ function wrongMethod(path: string, allow: string): Response {
   return errorReply(error, errorFormatAt(path))
 }
 
-/** What in a `Host` header would make a part of it the path or, where it is empty, a part of the path the host. */
+/**
+ * Matches an invalid `Host` header: one with characters that would move part of it into the path, or an empty one, which
+ * would turn part of the path into the host.
+ */
 const NO_HOST = /^$|[/\\?#@]/
 
-/** workerd makes a request's URL of the `Host` header and the target as they came, and checks neither. */
+/** workerd concatenates the `Host` header and the request target into the URL and checks neither. */
 function hasGoodUrl({ url, headers }: Request): boolean {
   const host = headers.get('host')
   return URL.canParse(url) && (host === null || !NO_HOST.test(host))

@@ -27,7 +27,7 @@ export class SettingsSource {
   readonly #log: Log
   readonly #daemonCarries: Carried
   #current: Settings | undefined
-  /** Which version of which daemon that is: a restarted daemon, whose key is another, counts from one again. */
+  /** Generation and daemon of `#current`: a restarted daemon has a new key and counts generations from one again. */
   #version: string | undefined
   #health: { readonly rules: string; readonly value: RouteHealth } | undefined
 

@@ -14,7 +14,7 @@ import { monitoredStorage } from './storage/monitored-storage.ts'
 import { engineOf, openStorage } from './storage/open.ts'
 import { confirmReadable } from './storage/readable.ts'
 
-/** The storage, and what works on it. */
+/** The storage and the services that use it. */
 export type StorageParts = Pick<
   Context,
   'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads'
@@ -31,7 +31,7 @@ interface StoragePartsDeps extends RuntimeDeps, BatchDeps {
 }
 
 /**
- * Opens the storage that the environment names. It makes no call yet.
+ * Opens the storage that the environment names. It sends no query yet.
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
 export function openStorageParts(env: Env, deps: StoragePartsDeps): StorageParts {

@@ -9,7 +9,7 @@ import { readJson } from './read-body.ts'
 
 type Params = Parameters<Handler>[2]
 
-/** A handler for holders of an admin token that changes nothing. */
+/** Wraps a handler that only reads: it requires an admin token. */
 export function asAdmin(handler: Handler): Handler {
   return async (request, context, params) => {
     await requireAdmin(request, 'read', context)
@@ -35,8 +35,8 @@ interface Done {
 export const noBody = z.strictObject({})
 
 /**
- * A handler that changes something: check scope -> read body -> write to the audit log -> act -> write the outcome. If
- * the audit log cannot be written, the action is not carried out.
+ * Wraps a handler that changes something: checks the scope, reads the body, writes the action to the audit log, performs it,
+ * and writes the outcome. If the audit log cannot be written, the action is not performed.
  */
 export function audited<Schema extends z.ZodType>(
   { action, scope, body: schema }: Action<Schema>,
@@ -71,7 +71,7 @@ export function audited<Schema extends z.ZodType>(
 /** Ids that the router generates: key prefixes, customer ids, request ids and token ids. */
 const MADE_ID = /^(?:cmr_[0-9a-z]{28}_[0-9a-z]{10}|[0-9a-z]{28}|[0-9a-z]{10}|[0-9a-f-]{36})$/
 
-/** The target for the audit log. Anything but an id is left out: a client may have pasted a whole key into the path. */
+/** The target for the audit log. Anything but an id is masked: a client may have pasted a whole key into the path. */
 function auditTarget(given: string | undefined): string | null {
   if (given === undefined) return null
   return MADE_ID.test(given) ? given : '[not an id]'
@@ -80,7 +80,7 @@ function auditTarget(given: string | undefined): string | null {
 /** Members with free text, which may contain personal data. */
 const FREE_TEXT: ReadonlySet<string> = new Set(['name', 'reference'])
 
-/** A checked body without its free text: erasing a customer cannot remove it from the log. */
+/** A checked body with its free text masked: the erasure of a customer does not reach the audit log. */
 function auditable(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => [

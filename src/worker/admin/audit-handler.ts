@@ -11,7 +11,7 @@ export const listAudit = asAdmin(async (request, { storage }) => {
   const before = query.get('before') ?? undefined
   if (before !== undefined && !/^[0-9a-f-]{36}$/.test(before)) throw unlisted()
   const entries = await listActions(storage.directory(), { limit: limit + 1, before })
-  // An empty page would tell an auditor that the log ends here.
+  // An empty page would suggest to an auditor that the log ends here.
   if (entries === undefined) throw unlisted()
   return json({ data: entries.slice(0, limit), has_more: entries.length > limit })
 })

@@ -4,8 +4,7 @@ import { resolveSelector } from '../routing/resolve.ts'
 import type { KeyChanges } from './keys.ts'
 
 /**
- * Refuses limits that would leave a key without use: an end in the past, or a model that the configuration does not
- * have.
+ * Refuses limits that make a key useless: an expiry in the past, or a model that the configuration does not have.
  * @throws ApiError `invalid_request_error`
  */
 export function checkKeyLimits(

@@ -59,7 +59,7 @@ export async function insertCustomer(
     selectCustomer(id),
   ])
   const [row] = rows.at(-1) ?? []
-  if (row === undefined) throw new Error('internal error: the customer was not kept')
+  if (row === undefined) throw new Error('internal error: the customer was not stored')
   return viewOf(row)
 }
 
@@ -70,13 +70,13 @@ export async function findCustomer(db: Database, id: string): Promise<CustomerVi
   return row === undefined ? undefined : viewOf(row)
 }
 
-/** The most that a balance may be: what the column takes, in whole euros. */
+/** Maximum balance, nano-EUR: the largest that the column holds, in whole euros. */
 const MAX_BALANCE_NANO = 9_000_000_000n * 1_000_000_000n
 
 /**
  * Adds a credit unless the customer already has one with that reference, in one batch.
  * @returns the customer afterwards and whether anything changed; undefined when there is no such customer
- * @throws ApiError `invalid_request_error` when the balance would be more than it may be
+ * @throws ApiError `invalid_request_error` when the balance would exceed its maximum
  */
 export async function creditCustomer(
   db: Database,
@@ -97,7 +97,7 @@ export async function creditCustomer(
     sql`${selectCustomer(id)} AND ${LIVE}`,
   ]
   const rows = await db.batch(statements).catch(async (error: unknown) => {
-    // Another credit at the same moment may have taken the room that there was.
+    // The credit may exceed the maximum only because of a concurrent credit, so the balance is checked again.
     if (error instanceof StatementRefused) await checkRoom(db, id, credit)
     throw error
   })
@@ -105,7 +105,7 @@ export async function creditCustomer(
   return row === undefined ? undefined : { customer: viewOf(row), applied: inserted.length === 1 }
 }
 
-/** @throws ApiError `invalid_request_error` where the credit would take the balance beyond its limit */
+/** @throws ApiError `invalid_request_error` when the credit would raise the balance above its maximum */
 async function checkRoom(
   db: Database,
   id: string,

@@ -48,8 +48,8 @@ export const createCustomer = audited(
     }
     const now = context.now()
     const view = await insertCustomer(context.storage.customer(id), id, customer, now)
-    // Listed only after it is written, so that every listed customer exists. If a crash comes between the two, the id
-    // was never returned to any client.
+    // The customer is listed only after it is written, so that every listed customer exists. If the process crashes in
+    // between, no client ever got the id.
     await listCustomer(context.storage.directory(), id, now)
     return { answer: view, created: id }
   },
@@ -99,7 +99,8 @@ export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
 })
 
 /**
- * DELETE /admin/customers/{id}: erases it permanently. Only this answer contains the id under which the ledger is kept.
+ * DELETE /admin/customers/{id}: erases a customer permanently. Only this answer contains the id under which its ledger is
+ * kept.
  */
 export const eraseCustomer = audited(
   { action: 'customers.erase', scope: 'customers', body: noBody },
@@ -111,7 +112,7 @@ export const eraseCustomer = audited(
   },
 )
 
-/** POST /admin/customers/{id}/keys: the only answer that contains the whole key. */
+/** POST /admin/customers/{id}/keys: creates a key. Only this answer contains the whole key. */
 export const createKey = audited(
   { action: 'keys.create', scope: 'customers', body: newKeySchema },
   async (body, context, { id = '' }) => {
@@ -123,7 +124,7 @@ export const createKey = audited(
   },
 )
 
-/** POST /admin/customers/{id}/keys/{key_prefix}/rotate: the only answer that contains the new secret. */
+/** POST /admin/customers/{id}/keys/{key_prefix}/rotate: replaces the secret. Only this answer contains the new one. */
 export const rotate = audited(
   { action: 'keys.rotate', scope: 'customers', body: rotationSchema },
   async ({ grace_seconds: grace }, context, { id = '', key_prefix: keyPrefix = '' }) => {
@@ -167,7 +168,7 @@ export const deleteKey = audited(
   },
 )
 
-/** POST /admin/customers/{id}/credits: a repeated reference changes nothing. */
+/** POST /admin/customers/{id}/credits: adds a credit; a repeated reference changes nothing. */
 export const addCredit = audited(
   { action: 'credits.add', scope: 'customers', body: creditSchema },
   async (body, context, { id = '' }) => {

@@ -19,7 +19,7 @@ const HOURS: ParameterForm<number> = {
   schema: { type: 'integer', minimum: 1, maximum: MAX_HOURS },
 }
 
-/** How a range of so many hours is shown: never in more than some four hundred steps. */
+/** The widths of stored rows and of shown steps by the length of the range: never more than about four hundred steps. */
 const RESOLUTIONS: readonly {
   readonly upToHours: number
   readonly widthSeconds: number
@@ -67,7 +67,7 @@ export const HISTORY_OPERATION: AdminOperation = {
   errors: ['invalid_parameter'],
 }
 
-/** GET /admin/history: what all workers counted, oldest step first and without gaps; the last step is not over yet. */
+/** GET /admin/history: the counts of all workers, oldest step first and without gaps; the last step is still in progress. */
 export const showHistory = asAdmin(async (request, { storage, now }) => {
   const query = new URL(request.url).searchParams
   const hours = readParameter(query, 'hours', HOURS) ?? DEFAULT_HOURS
@@ -84,7 +84,7 @@ export const showHistory = asAdmin(async (request, { storage, now }) => {
 
 function rangeOf(hours: number, now: number): HistoryRange {
   const found = RESOLUTIONS.find(({ upToHours }) => hours <= upToHours)
-  if (found === undefined) throw new Error('internal error: no resolution for so many hours')
+  if (found === undefined) throw new Error('internal error: no resolution for this number of hours')
   const { widthSeconds, stepSeconds } = found
   const stepMs = stepSeconds * 1000
   const from = Math.floor((now - hours * 3_600_000) / stepMs) * stepMs + stepMs

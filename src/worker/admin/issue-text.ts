@@ -2,7 +2,7 @@ import type { z } from 'zod'
 
 type Issue = z.core.$ZodRawIssue
 
-/** What a value must be, by the name of its type in a schema. */
+/** Descriptions of the expected types, by their names in a schema. */
 const KINDS: Readonly<Record<string, string>> = {
   array: 'a list',
   boolean: 'true or false',
@@ -15,7 +15,7 @@ const KINDS: Readonly<Record<string, string>> = {
 
 const quoted = (value: unknown) => JSON.stringify(value)
 
-/** What limits of size count, by the type of the value. */
+/** The units of size limits, by the type of the value. */
 const UNITS: Readonly<Record<string, readonly [one: string, more: string]>> = {
   array: ['entry', 'entries'],
   string: ['character', 'characters'],
@@ -27,7 +27,7 @@ function limit(words: string, bound: unknown, origin: string): string {
   return `must have ${words} ${String(bound)} ${units[bound === 1 ? 0 : 1]}`
 }
 
-/** What is wrong with a value, where the schema does not say it in words of its own. */
+/** What is wrong with a value; undefined where the schema has a message of its own. */
 function reasonOf(issue: Issue): string | undefined {
   if (issue.code === 'too_small') return limit('at least', issue.minimum, issue.origin)
   if (issue.code === 'too_big') return limit('at most', issue.maximum, issue.origin)
@@ -40,7 +40,7 @@ function reasonOf(issue: Issue): string | undefined {
   return `must be ${KINDS[issue.expected] ?? issue.expected}`
 }
 
-/** A sentence about what is wrong with a body, for people; undefined leaves it to the schema. */
+/** A readable sentence about what is wrong with a body; undefined leaves the message to the schema. */
 export function issueText(issue: Issue): string | undefined {
   if (issue.code === 'unrecognized_keys') {
     return `${issue.keys.map(quoted).join(', ')}: there is no such member.`

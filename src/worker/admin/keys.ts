@@ -75,7 +75,7 @@ export const MAX_FORMER_SECRETS = 10
 export interface Rotation {
   /** The same key with a new secret. */
   readonly renewed: NewApiKey
-  /** When the current secret expires, and every former one that would have expired later, ms from now. */
+  /** Time until the current secret expires, ms; former secrets that would expire later expire then, too. */
   readonly graceMs: number
 }
 
@@ -96,7 +96,7 @@ export async function rotateKey(
     < ${raw(String(MAX_FORMER_SECRETS))}`
   const rows = await db.batch([
     sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}`,
-    // In the following statements, the new hash shows that the key was rotated.
+    // The update finds the current hash among the former ones only if the insertion had room for it.
     sql`UPDATE rotated_keys SET ends_at = ${endsAt} WHERE ${key} AND ends_at > ${endsAt}`,
     sql`INSERT INTO rotated_keys (customer_id, key_prefix, key_hash, ends_at)
       SELECT customer_id, key_prefix, key_hash, ${endsAt} FROM api_keys
@@ -136,7 +136,7 @@ function selectKey(customerId: string, keyPrefix: string, now: number): Statemen
     WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix} AND ${LIVE_KEYS}`
 }
 
-/** One statement for each member that is given. */
+/** Builds one statement for each member that is given. */
 function changesOf(
   customerId: string,
   keyPrefix: string,

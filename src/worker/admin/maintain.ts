@@ -11,7 +11,9 @@ export interface MaintenanceReport {
   readonly cleared: number
 }
 
-/** Sweeps until nothing is due at `now`; what routers use is left by the time of the `clock` (both ms since the epoch). */
+/**
+ * Sweeps until nothing is due at `now`. Data that routers still use at the time `clock` is kept (both ms since the epoch).
+ */
 export async function maintain(
   storage: Storage,
   now: number,

@@ -36,7 +36,9 @@ function breakerText({ health, catalogue, now }: Context, others: TelemetryAnswe
   )
 }
 
-/** When the daemon is unreachable, the worker still reports its own counters. */
+/**
+ * Whether the daemon answers, and the verification status of providers, which only the daemon knows.
+ */
 async function proofText({ link }: Context): Promise<string> {
   const proofs = await link.providers().catch(() => undefined)
   const up = gaugeText('cmr_enclave_up', 'Whether the enclave daemon answers.', [

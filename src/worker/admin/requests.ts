@@ -15,7 +15,7 @@ import {
 import { sql } from '../storage/sql.ts'
 import { asAdmin } from './as-admin.ts'
 
-/** One request, from its key to its receipt: ids and numbers, and nothing of what was asked or answered. */
+/** One request from its key to its receipt: ids and numbers only, nothing of the prompt or the answer. */
 
 const settledSchema = z.object({
   at: z.iso.datetime(),
@@ -78,7 +78,7 @@ export const showRequest = asAdmin(async (_request, { storage }, { request_id: i
   return json(found)
 })
 
-/** What the storage knows of a request; undefined where it knows nothing. */
+/** What the storage holds about a request; undefined where it holds nothing. */
 export async function followRequest(db: Database, id: string): Promise<RequestView | undefined> {
   const [[row], [reservation], [quarantined]] = await readRows(db, id)
   const known = row ?? reservation ?? quarantined

@@ -49,7 +49,9 @@ export const ROUTES_OPERATION: AdminOperation = {
   errors: [],
 }
 
-/** GET /admin/routes: the health of routes as this isolate sees it, what they cost, and how their providers are proven. */
+/**
+ * GET /admin/routes: the health of routes as this isolate sees it, their prices, and the verification of their providers.
+ */
 export const listRoutes = asAdmin(async (_request, { health, catalogue, link, now }) => {
   const proofs = await link.providers().catch(() => undefined)
   const byId = new Map(catalogue.routes.map((route) => [route.id, route]))

@@ -20,8 +20,8 @@ export const sessionSchema = z.object({
 })
 
 /**
- * POST /admin/session, with an admin token: begins a session of a browser. One that the browser had is ended. A session cannot
- * begin another one, or it would never be over.
+ * POST /admin/session, with an admin token: begins a session of a browser, and ends the one that the browser had. A session
+ * cannot begin another one, because it could then renew itself for ever.
  */
 export const createSession: Handler = async (request, context) => {
   const administrator = await requireToken(request, context)
@@ -33,11 +33,11 @@ export const createSession: Handler = async (request, context) => {
   })
 }
 
-/** GET /admin/session: whose session, or token, this is. */
+/** GET /admin/session: the name, scope and expiry of the session or token. */
 export const showSession: Handler = async (request, context) =>
   json(viewOf(await requireAdmin(request, 'read', context)))
 
-/** DELETE /admin/session: signs out. A copy of the cookie is useless from then on. */
+/** DELETE /admin/session: signs out. A copy of the cookie is invalid from then on. */
 export const deleteSession: Handler = async (request, context) => {
   const administrator = await requireAdmin(request, 'read', context)
   return entered('session.end', administrator, context, async () =>
@@ -45,7 +45,7 @@ export const deleteSession: Handler = async (request, context) => {
   )
 }
 
-/** Enters an action in the audit log, carries it out, and enters that it ended well. */
+/** Writes an action to the audit log, performs it, and writes its successful outcome. */
 async function entered(
   action: string,
   administrator: Administrator,

@@ -9,7 +9,7 @@ import { int64, nullableInt64, sql } from '../storage/sql.ts'
 import { asAdmin, audited, noBody } from './as-admin.ts'
 import { newTokenSchema } from './bodies.ts'
 
-/** A named admin token; never the token itself. */
+/** A named admin token, without the token itself. */
 export const tokenViewSchema = z.object({
   id: z.string(),
   name: z.string(),
@@ -20,7 +20,10 @@ export const tokenViewSchema = z.object({
 
 type TokenView = z.output<typeof tokenViewSchema>
 
-/** POST /admin/tokens: the only answer that contains the token itself. An end in the past is refused, as that of a key is. */
+/**
+ * POST /admin/tokens: creates a token. Only this answer contains the token itself. An expiry in the past is refused, as for
+ * a key.
+ */
 export const createToken = audited(
   { action: 'tokens.create', scope: 'all', body: newTokenSchema },
   async ({ name, scope, expires_at: expiresAt = null }, context) => {
@@ -33,12 +36,12 @@ export const createToken = audited(
       sql`SELECT token_id, name, scope, created_at, expires_at FROM admin_tokens WHERE token_id = ${id}`,
     ])
     const [row] = rows
-    if (row === undefined) throw new Error('internal error: the token was not kept')
+    if (row === undefined) throw new Error('internal error: the token was not stored')
     return { answer: { token, ...viewOf(row) }, created: id }
   },
 )
 
-/** GET /admin/tokens: those that are not revoked, oldest first. */
+/** GET /admin/tokens: the tokens that are not revoked, oldest first. */
 export const listTokens = asAdmin(async (_request, { storage }) => {
   const [rows = []] = await storage.directory().batch([
     sql`SELECT token_id, name, scope, created_at, expires_at FROM admin_tokens
@@ -47,7 +50,7 @@ export const listTokens = asAdmin(async (_request, { storage }) => {
   return json({ data: rows.map(viewOf) })
 })
 
-/** DELETE /admin/tokens/{id}: revokes it at once. */
+/** DELETE /admin/tokens/{id}: revokes a token at once. */
 export const revokeToken = audited(
   { action: 'tokens.revoke', scope: 'all', body: noBody },
   async (_body, { storage, now }, { id = '' }) => {

@@ -20,15 +20,15 @@ const DAY_MS = 86_400_000
 /** How long a source that has used up its fresh attestations is refused without asking the daemon, ms. */
 const NONCE_REFUSED_MS = 5_000
 
-/** How long a key is published after the longest retention of a receipt that it may have signed. */
+/** How long a key is published beyond the receipt retention, days. */
 const KEY_RETENTION_DAYS = 400
 
-/** GET /attestation: the envelope, or with `?nonce=` a fresh one made for that nonce. */
+/** GET /attestation: the current envelope, or with `?nonce=` a new one made for that nonce. */
 export const getAttestation: Handler = async (request, { link, shared }) => {
   const nonce = readParameter(new URL(request.url).searchParams, 'nonce', NONCE)
   const source = sourceOf(request)
   if (nonce !== undefined) shared.nonceRefusals.check(source)
-  // A capture may take a minute; a frozen daemon must be detected sooner.
+  // Making an envelope may take a minute; this call detects an unresponsive daemon sooner.
   await link.state()
   const answer = await link.attestation(nonce === undefined ? undefined : { nonce, source })
   if (answer.ok) return jsonText(utf8(answer.envelope))
@@ -39,7 +39,10 @@ export const getAttestation: Handler = async (request, { link, shared }) => {
   return attestationUnavailable()
 }
 
-/** The window of the daemon's budget (src/enclave/envelope/envelope-cache.ts), s: after it, everything is there again. */
+/**
+ * The window of the daemon's budget of fresh attestations (src/enclave/envelope/envelope-cache.ts), s: after it, the whole
+ * budget is available again.
+ */
 const NONCE_WINDOW_SECONDS = 60
 
 function tooManyNonces(): ApiError {
@@ -48,7 +51,7 @@ function tooManyNonces(): ApiError {
   })
 }
 
-/** GET /attestation/{sha256}: an envelope that any instance served before, by the digest of its bytes. */
+/** GET /attestation/{sha256}: an envelope that any instance has served before, by the SHA-256 of its bytes. */
 export const getStoredEnvelope: Handler = async (_request, { storage }, { sha256 = '' }) => {
   const envelope = HEX_32.test(sha256) ? await findEnvelope(storage.directory(), sha256) : undefined
   if (envelope === undefined) throw new ApiError('not_found', 'There is no such envelope.')
@@ -60,8 +63,8 @@ export const getTrustBundle: Handler = async (_request, { link }) =>
   jsonText(utf8(await link.trustBundle()))
 
 /**
- * GET /.well-known/jwks.json: every key that a receipt still within retention may be signed with, and the live key
- * even before it has signed anything. When the daemon is unreachable, only the stored keys are served.
+ * GET /.well-known/jwks.json: every key that may have signed a receipt still within retention, and the current key even
+ * before it has signed anything. When the daemon is unreachable, only the stored keys are served.
  */
 export const getJwks: Handler = async (_request, { storage, signingKeys, config, now }) => {
   const days = config.service.receipt_retention_days + KEY_RETENTION_DAYS

@@ -6,8 +6,8 @@ import { ApiError } from '../http/errors.ts'
 import { json } from '../http/reply.ts'
 
 /**
- * POST /unseal: a document with which the operator replaces the secrets of a running router. The daemon verifies it;
- * it needs no API key, because it is signed. TLS only, since it holds secrets.
+ * POST /unseal: takes a document with which the operator replaces the secrets of a running router. It needs no API key: the
+ * daemon verifies its signature. TLS only, since it holds secrets.
  */
 export const postUnseal: Handler = async (request, { link, now }) => {
   if (new URL(request.url).protocol !== 'https:') {

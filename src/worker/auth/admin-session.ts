@@ -8,8 +8,8 @@ import { int64, sql } from '../storage/sql.ts'
 import type { Random } from './api-key.ts'
 
 /**
- * Sessions of browsers, begun with an admin token: a secret in a cookie that no script can read. The storage has its digest
- * and which token it stands for. A session may do what that token may, and ends with it.
+ * Browser sessions, begun with an admin token. A session is a secret in a cookie that no script can read; the storage has
+ * its digest and the token that it stands for. A session may do what that token may, and ends with it.
  */
 
 const SESSION_MS = 2 * 3_600_000
@@ -17,10 +17,13 @@ const SESSION_MS = 2 * 3_600_000
 const SECRET_BYTES = 32
 const SECRET = /^[0-9a-f]{64}$/
 
-/** Another origin's page could send it only after a preflight, which the endpoints of operators never grant. */
+/**
+ * A header of the console's page. A page of another origin could send it only after a preflight, which admin endpoints never
+ * grant.
+ */
 const OWN_PAGE_HEADER = 'x-cmr-console'
 
-/** What recognising an administrator takes of a context. */
+/** What recognising an administrator needs from a context. */
 export interface AdminGate {
   /** The boot token. */
   readonly adminToken: string
@@ -44,8 +47,8 @@ export interface BegunSession {
 }
 
 /**
- * Begins a session. Its secret is always a new one, whatever cookie the request brought.
- * @throws StorageUnavailable
+ * Begins a session. Its secret is always new, whatever cookie the request has.
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function beginSession(
   request: Request,
@@ -66,9 +69,9 @@ export async function beginSession(
 }
 
 /**
- * The session of a request, if it brings one that is in force, and when it ends.
+ * The session of a request and when it ends; undefined where the request has no session cookie.
  * @throws ApiError `cross_site_request` for a request that the console's own page did not make; `session_ended`
- * @throws StorageUnavailable
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function findSession(
   request: Request,
@@ -86,12 +89,17 @@ export async function findSession(
   const tokenId = optionalTextOf(row, 'token_id')
   const binding = utf8(optionalTextOf(row, 'boot_binding') ?? '')
   const isBoot = equalBytes(binding, utf8(await bootBinding(secret, adminToken)))
-  // The boot token was replaced since.
+  // The boot token was replaced or removed since the session began.
   if (tokenId === null && (adminToken === '' || !isBoot)) throw sessionEnded()
   return { tokenId, expiresAt: numberOf(row, 'expires_at') }
 }
 
-/** Ends the session of a request; nothing happens without one. @returns the `Set-Cookie` that removes the cookie */
+/**
+ * Ends the session of a request, if it has one.
+ * @returns the `Set-Cookie` that removes the cookie
+ * @throws ApiError `cross_site_request`
+ * @throws StorageUnavailable when the storage does not answer
+ */
 export async function endSession(request: Request, { storage }: AdminGate): Promise<string> {
   const secret = readSecret(request)
   if (secret !== undefined) {
@@ -103,12 +111,15 @@ export async function endSession(request: Request, { storage }: AdminGate): Prom
   return cookieText(request, '', 0)
 }
 
-/** The session is over, was ended, or its token is not in force any more. */
+/** The session has expired or was ended, or its token is no longer valid. */
 export function sessionEnded(): ApiError {
   return new ApiError('session_ended', 'The session has ended. Sign in again.')
 }
 
-/** Two cookies of the name: somebody else has put one of them there, and neither counts. */
+/**
+ * The secret in the session cookie. If there are two cookies of that name, somebody else has set one of them, and neither
+ * counts.
+ */
 function readSecret(request: Request): string | undefined {
   const prefix = `${cookieName(request)}=`
   const values = (request.headers.get('cookie') ?? '')
@@ -120,7 +131,10 @@ function readSecret(request: Request): string | undefined {
   return values.length === 1 && secret !== undefined && SECRET.test(secret) ? secret : undefined
 }
 
-/** Beside `SameSite=Strict`, which lets pages of sibling domains and other ports of this host through. */
+/**
+ * Requires that the console's own page made the request. In addition to `SameSite=Strict`, which still allows pages of
+ * sibling domains and of other ports of this host.
+ */
 function requireOwnPage({ headers, url }: Request): void {
   const site = headers.get('sec-fetch-site')
   const origin = headers.get('origin')
@@ -136,15 +150,18 @@ function requireOwnPage({ headers, url }: Request): void {
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '')
 
 /**
- * Whether the browser could have come over plain HTTP without a network between. Before a balancer that ends TLS the
- * address is a plain one too, but not of loopback.
+ * Whether the browser can have sent the request over plain HTTP without a network in between. Behind a load balancer that
+ * terminates TLS the URL is plain HTTP, too, but not on loopback.
  */
 function isPlainLoopback({ url }: Request): boolean {
   const { hostname, protocol } = new URL(url)
   return protocol === 'http:' && isLoopbackHost(hostname)
 }
 
-/** With the prefix `__Host-` a browser takes it over TLS from this very host alone (RFC 6265bis section 4.1.3.2). */
+/**
+ * The cookie's name. Browsers accept a `__Host-` cookie only over TLS and from exactly this host (RFC 6265bis section
+ * 4.1.3.2).
+ */
 function cookieName(request: Request): string {
   return isPlainLoopback(request) ? 'cmr_console' : '__Host-cmr_console'
 }
@@ -154,7 +171,10 @@ function cookieText(request: Request, value: string, seconds: number): string {
   return `${cookieName(request)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`
 }
 
-/** Under the session's secret: who has only the storage cannot try tokens against it. */
+/**
+ * Binds a session to the boot token. The digest includes the session's secret, so that the storage alone cannot be used to
+ * guess tokens.
+ */
 function bootBinding(secret: string, adminToken: string): Promise<string> {
   return sha256Hex(`${secret} ${adminToken}`)
 }

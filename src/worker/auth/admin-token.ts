@@ -11,7 +11,7 @@ import { isExpired } from './api-key.ts'
 import { isSecret } from './secret.ts'
 
 /**
- * Tokens of operators: the boot token of the configuration, which has every permission, and named ones with a scope,
+ * Tokens of operators: the boot token of the configuration, which has every permission, and named tokens with a scope,
  * `cmra_<id>_<secret>`, of which only the SHA-256 is stored.
  */
 
@@ -41,7 +41,7 @@ export interface Administrator {
   readonly scope: AdminScope
   /** When the token ends, ms since the epoch; null: never. */
   readonly tokenEndsAt: number | null
-  /** When the session ends that the request came in; null where it brought the token itself. */
+  /** When the request's session ends, ms since the epoch; null where the request has the token itself. */
   readonly sessionEndsAt: number | null
 }
 
@@ -64,8 +64,7 @@ export function newAdminToken(random: Random): { readonly id: string; readonly t
 }
 
 /**
- * Accepts only an admin token with this scope, or a session that was begun with one. The boot token
- * needs no storage.
+ * Requires an admin token with this scope, or a session that was begun with one. The boot token needs no storage.
  * @throws ApiError `unauthorized`, `session_ended`, `cross_site_request`, or `insufficient_scope`
  * @throws StorageUnavailable when a named token or a session cannot be looked up
  */
@@ -88,9 +87,9 @@ async function findAdministrator(request: Request, gate: AdminGate): Promise<Adm
 }
 
 /**
- * The holder of the admin token that the request itself brings.
+ * The holder of the admin token in the request itself, not of a session.
  * @throws ApiError `unauthorized`
- * @throws StorageUnavailable
+ * @throws StorageUnavailable when a named token cannot be looked up
  */
 export async function requireToken(request: Request, gate: AdminGate): Promise<Administrator> {
   const given = readBearer(request) ?? ''
@@ -112,7 +111,7 @@ async function bySession(request: Request, gate: AdminGate): Promise<Administrat
   return { ...known, sessionEndsAt }
 }
 
-/** A named token in force that meets a condition. */
+/** A named token that is valid now and meets an SQL condition. */
 async function findToken(
   id: string,
   condition: Statement,

@@ -1,8 +1,8 @@
 import { equalBytes, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 
 /**
- * API keys: `cmr_<customer>_<key id>_<secret>`. The customer part names the storage to look in and ends in a MAC, so
- * that a made-up customer is recognised before any storage is called.
+ * API keys: `cmr_<customer>_<key id>_<secret>`. The customer part names the storage to look in and ends in a MAC, so that an
+ * invented customer is recognised without a storage call.
  */
 
 /** Crockford's base32 in lower case: 32 characters, without those that are easily confused. */
@@ -41,7 +41,7 @@ export function newApiKey(customerId: string, random: Random): NewApiKey {
   return renewApiKey(`cmr_${customerId}_${randomSigns(random, KEY_ID_SIGNS)}`, random)
 }
 
-/** The key of a prefix with a new secret. */
+/** A new secret for the key with this prefix. */
 export function renewApiKey(prefix: string, random: Random): NewApiKey {
   return { key: `${prefix}_${randomSigns(random, SECRET_SIGNS)}`, prefix }
 }
@@ -101,7 +101,7 @@ function signs(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => ALPHABET.charAt(byte & 31)).join('')
 }
 
-/** A key whose form and customer id were checked; whether the customer has such a key was not. */
+/** A key whose form and customer id were checked, but not whether it exists. */
 export interface PresentedKey {
   readonly customerId: string
   /** `cmr_<customer>_<key id>`; not secret. */

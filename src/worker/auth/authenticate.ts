@@ -19,7 +19,7 @@ export interface Caller {
 /** What reading a key needs. */
 export interface KeyReading {
   readonly keyring: Keyring
-  /** The key of the request where it was read already. */
+  /** The request's key, where it was read before. */
   readonly presentedKey?: PresentedKey | undefined
 }
 
@@ -43,7 +43,10 @@ export async function readApiKey(
   }
 }
 
-/** The whole key as it was presented, bearer token or else `x-api-key`. @throws ApiError `unauthorized` without one */
+/**
+ * The whole key in the request: the bearer token, or else `x-api-key`.
+ * @throws ApiError `unauthorized` without one
+ */
 export function readApiKeyText(request: Request): string {
   const text = readBearer(request) ?? request.headers.get('x-api-key')?.trim()
   if (text !== undefined && text !== '') return text
@@ -58,8 +61,8 @@ export interface AuthDeps extends KeyReading {
 }
 
 /**
- * The owner of the presented key: one storage read. An engine that keeps accounts in its memory reads what the key's
- * admissions need at the same time, so that they need no read of their own.
+ * The owner of the presented key, with one storage read. An engine that keeps accounts in memory loads what the key's
+ * admissions need at the same time, so that these need no read of their own.
  * @throws ApiError `unauthorized` or `key_expired`
  * @throws StorageUnavailable when the storage does not answer
  */
@@ -69,7 +72,7 @@ export async function authenticate(request: Request, context: AuthDeps): Promise
 }
 
 /**
- * Finds a key in its customer's storage, whether it has expired or not. Undefined: there is no such key.
+ * Finds a key in its customer's storage, whether or not it has expired; undefined: there is no such key.
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function findKey(db: Database, key: PresentedKey): Promise<KeyFacts | undefined> {
@@ -79,7 +82,8 @@ export async function findKey(db: Database, key: PresentedKey): Promise<KeyFacts
 }
 
 /**
- * Reads from the caller's storage and checks the key in the same call. The rows are those of each statement.
+ * Reads from the caller's storage and checks the key in the same call.
+ * @returns the caller, and the rows of each statement
  * @throws ApiError `unauthorized` or `key_expired`
  * @throws StorageUnavailable when the storage does not answer
  */

@@ -3,8 +3,8 @@ import { int64, sql } from '../storage/sql.ts'
 import type { PresentedKey } from './api-key.ts'
 
 /**
- * A key that was rotated has several secrets: its current one, and former ones until their grace time is over. All of
- * them are one key, with one prefix, one set of limits and one spending total.
+ * A rotated key has several secrets: its current one, and former ones until their grace period is over. All of them are one
+ * key, with one prefix, one set of limits and one spending total.
  */
 
 type Presented = Pick<PresentedKey, 'customerId' | 'keyPrefix' | 'keyHash'>

@@ -14,21 +14,24 @@ import { KeyTextCache, type KeyTextCacheDeps } from './key-text-cache.ts'
 import type { Keyring } from './keyring.ts'
 
 /**
- * How long a key that was found is accepted, and one that was not found is refused, without asking the storage, ms. Whether a
- * key is still valid is checked by the operation that follows, whose refusal ends the acceptance. One that was not found can
- * never come into existence later, because its secret is random.
+ * How long the gate accepts a key that was found, and refuses one that was not, without a storage call, ms. The operation
+ * that follows checks whether a key is still valid; if it refuses the key, the acceptance ends. A key that was not found
+ * cannot come into existence later, because its secret is random.
  */
 const REMEMBERED_MS = 300_000
 
-/** How long a key that was found counts as valid for a request that is wrong in itself, ms. */
+/** For a request that is itself invalid: how long a key that was found counts as valid without a check, ms. */
 const CERTAIN_MS = 1_000
 
-/** Enough for every customer of a busy service: a key that is not remembered costs a call of the storage. */
+/**
+ * Maximum numbers of remembered keys, enough for every customer of a busy service: a key that is not remembered costs a
+ * storage call.
+ */
 const MAX_FOUND_KEYS = 50_000
 const MAX_MISSING_KEYS = 10_000
 
 /**
- * How many keys that do not exist one source may name under one customer id in a second, each for a read of the customer's
+ * How many non-existing keys one source may name for one customer id per second; each costs a read of the customer's
  * storage. Beyond it, keys that this process has not seen before are refused for the rest of the second.
  */
 const MISSES: BudgetLimits = { perSource: 20, total: Number.POSITIVE_INFINITY, windowMs: 1_000 }
@@ -42,7 +45,7 @@ export class KeyGate {
   /** When each key was found or not found, by the digest of its text. */
   readonly #found = new Map<string, number>()
   readonly #missing = new Map<string, number>()
-  /** Saves the digest of a key that is presented again. */
+  /** Caches keys by their text, which saves hashing a key that is presented again. */
   readonly #texts: KeyTextCache
   readonly #misses: SourceBudget
 
@@ -53,8 +56,9 @@ export class KeyGate {
   }
 
   /**
-   * @throws ApiError `unauthorized` or `key_expired`; `rate_limit_exceeded` for an unknown key of a source that has named
-   *   too many keys that do not exist
+   * Lets a request in if its key exists.
+   * @throws ApiError `unauthorized` or `key_expired`; `rate_limit_exceeded` for an unknown key from a source that has named
+   *   too many non-existing keys
    * @throws StorageUnavailable when the storage does not answer
    */
   async admit(
@@ -88,9 +92,9 @@ export class KeyGate {
   }
 
   /**
-   * The error to answer to a request whose key was let in: `error`, or that of the key where it is no longer valid. An operation
-   * checks the key itself, and where it refuses the key, the storage is asked about the key's next request. A request that
-   * was wrong in itself may not have got as far as an operation, so the storage is asked now.
+   * Decides how to answer a request that failed after its key was let in: with `error`, or with the key's error where the
+   * key is no longer valid. Operations check the key themselves; if one refuses the key, the key's next request is checked
+   * again. A request that was itself invalid may have failed before any operation, so its key is checked now.
    */
   async judge(
     key: PresentedKey,
@@ -104,7 +108,8 @@ export class KeyGate {
     }
     const isFresh = this.#isWithin(CERTAIN_MS, this.#found.get(key.keyHash))
     if (isFresh || ERROR_TYPES[error.status] !== 'invalid_request_error') return error
-    // Before the storage answers: of many wrong requests at once only the first asks, however long the answer takes.
+    // Remembered before the storage answers: of many invalid requests at once, only the first makes the call, however long
+    // it takes.
     remember(this.#found, key.keyHash, this.#now(), MAX_FOUND_KEYS)
     try {
       await readAsCaller(key, { storage, now: this.#now }, [])
@@ -117,7 +122,10 @@ export class KeyGate {
     }
   }
 
-  /** The key stays known as one that was there: its holder, who tries again, is not guessing. */
+  /**
+   * Makes the key's next request check the storage. The key stays known as an existing one, so that its holder does not
+   * count as guessing.
+   */
   #askNextTime({ keyHash }: PresentedKey): void {
     if (this.#found.has(keyHash)) this.#found.set(keyHash, Number.NEGATIVE_INFINITY)
   }
@@ -138,7 +146,7 @@ function refusesKey({ code }: ApiError): boolean {
   return code === 'unauthorized' || code === 'key_expired'
 }
 
-/** Adds an entry; the oldest is evicted first. */
+/** Adds an entry, and drops the oldest beyond the maximum. */
 function remember(
   entries: Map<string, number>,
   keyHash: string,

@@ -24,7 +24,7 @@ export interface Keyring {
   newCustomerId(): Promise<string>
   /** A new API key of a customer. */
   newApiKey(customerId: string): NewApiKey
-  /** The key of a prefix with a new secret. */
+  /** A new secret for the key with this prefix. */
   renewApiKey(prefix: string): NewApiKey
   /** A new named admin token. */
   newAdminToken(): ReturnType<typeof newAdminToken>
@@ -40,8 +40,8 @@ const SECRET_BYTES = 32
 const MAX_KNOWN = 50_000
 
 /**
- * The keyring of an isolate. It reads the secret at its first use and caches it; the secret never changes. Concurrent
- * first uses each read it for themselves, because in workerd a request must not wait for work that another one began.
+ * The keyring of an isolate. It reads the directory's secret at its first use and caches it; the secret never changes.
+ * Concurrent first uses each read it separately, because in workerd a request must not await work that another one began.
  */
 export function createKeyring(
   storage: Storage,
@@ -58,7 +58,7 @@ export function createKeyring(
     return secret
   }
 
-  /** A valid id stays valid, and only valid ids are cached, so that invented ones cannot fill the memory. */
+  /** Caches only valid ids, which stay valid, so that invented ones cannot fill the memory. */
   async function knows(id: string): Promise<boolean> {
     if (known.has(id)) return true
     const isValid = await isCustomerId(await loadSecret(), id)

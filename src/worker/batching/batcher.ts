@@ -11,29 +11,31 @@ export interface BatchRules<Item, Answer> {
   readonly size?: { readonly of: (item: Item) => number; readonly max: number }
   /** How long the items that joined another request's call wait for their answers, ms. */
   readonly joinTimeoutMs: number
-  /** Makes the error of an item whose answer did not arrive in time, or whose leader was lost. */
+  /**
+   * Makes the error of an item whose answer did not arrive in time, or whose batch was lost with the request that led it.
+   */
   readonly timeoutError: () => Error
 }
 
-/** What batching needs of the runtime. */
+/** What batching needs from the runtime. */
 export interface BatchDeps {
   /** Ms. */
   readonly now: () => number
   /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
   readonly keepAlive: (work: Promise<unknown>) => void
-  /** Number of open requests; absent where that is not known. */
+  /** Number of open requests; absent where that is unknown. */
   readonly openRequests?: (() => number) | undefined
 }
 
 /**
  * Sends the items of many requests in one call, because a call to another object or over TLS costs far more than its
- * content. The first item opens a batch and sends it once all requests that are ready have joined; later items open
- * the next batch. Batches do not wait for each other.
+ * content. The first item opens a batch and sends it once all requests that are ready have joined; later items open the next
+ * batch. Batches do not wait for each other.
  *
- * The call belongs to the request that opened the batch, which is kept alive for it. If the runtime ends that request anyway, it
- * rejects what the first that joined waits for, which then tells the others, and no item joins a batch that is older than
- * `FRESH_MS`.
- * @returns adds an item; `callAfter` measures how long its request waits
+ * The call belongs to the request that opened the batch (the leader), which is kept alive for it. If the runtime ends the
+ * leader anyway, it rejects the promise that the first follower awaits; that follower then fails all others. No item joins a
+ * batch that is older than `FRESH_MS`.
+ * @returns adds an item and resolves to its answer; `callAfter` measures how long its request waits
  */
 export function createBatcher<Item, Answer>(
   host: BatchDeps,
@@ -69,22 +71,25 @@ export function createBatcher<Item, Answer>(
     const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
     const fail = () => resolve(failure(rules))
     const failAll = () => {
-      // Requests that joined from now on would get no outcome.
+      // Otherwise requests that join later would get no outcome.
       if (open === batch) open = undefined
       fail()
       tellAll(batch, failure(rules))
     }
-    // Resolving a promise of a request that has ended makes the runtime write a warning, which is not JSON, into the log.
+    // Resolving a promise of a request that has ended makes the runtime log a warning that is not JSON, so this one is
+    // detached first.
     let leave: () => void
     if (index > 1) {
-      batch.told.push(resolve)
-      leave = () => void batch.told.splice(batch.told.indexOf(resolve), 1)
+      batch.followers.push(resolve)
+      leave = () => void batch.followers.splice(batch.followers.indexOf(resolve), 1)
     } else {
-      const toldByOutcome = batch.outcome.then(resolve, failAll)
-      // A turn longer, since the runtime enters it twice for a promise of another request.
-      leave = () => host.keepAlive(toldByOutcome.then(platformTurn))
+      const settled = batch.outcome.then(resolve, failAll)
+      // Kept alive for one more event loop turn, because the runtime enters a request twice for a promise of another
+      // request.
+      leave = () => host.keepAlive(settled.then(platformTurn))
     }
-    // The runtime ends a request as hung that has nothing of its own to wait for.
+    // The timer also keeps the request alive: the runtime ends a request as hung that awaits only promises of other
+    // requests.
     const passed = () => {
       leave()
       fail()
@@ -112,26 +117,26 @@ interface Batch<Item, Answer> {
   readonly items: Item[]
   size: number
   /**
-   * For the request that leads and the first that joins. Rejected only by the runtime, when the request that leads is lost: the
-   * first that joined then tells the others.
+   * Awaited by the leader and the first follower. Only the runtime rejects it, when the leader is lost; the first follower
+   * then fails the others.
    */
   readonly outcome: Promise<Outcome<Answer>>
   readonly settle: Tell<Answer>
   /**
-   * The others that joined: each waits for a promise of its own request, to continue which the runtime enters the request
-   * once. It does so twice for a promise of another request.
+   * The other followers. Each awaits a promise of its own request, for which the runtime enters the request only once; for a
+   * promise of another request it does so twice.
    */
-  readonly told: Tell<Answer>[]
+  readonly followers: Tell<Answer>[]
 }
 
 type Tell<Answer> = (outcome: Outcome<Answer>) => void
 
 function newBatch<Item, Answer>(first: Item, size: number, openedAt: number): Batch<Item, Answer> {
   const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
-  return { openedAt, items: [first], size, outcome: promise, settle: resolve, told: [] }
+  return { openedAt, items: [first], size, outcome: promise, settle: resolve, followers: [] }
 }
 
-/** Whether items may join it yet; after the clock was set back its age is negative. */
+/** Whether items may still join the batch. Its age is negative after the clock was set back. */
 function isFresh({ openedAt }: Pick<Batch<never, never>, 'openedAt'>, now: number): boolean {
   return now >= openedAt && now - openedAt < FRESH_MS
 }
@@ -145,8 +150,8 @@ function hasRoom(
   return fits && batch.items.length < rules.maxItems
 }
 
-function tellAll<Item, Answer>({ told }: Batch<Item, Answer>, outcome: Outcome<Answer>): void {
-  for (const tell of told) tell(outcome)
+function tellAll<Item, Answer>({ followers }: Batch<Item, Answer>, outcome: Outcome<Answer>): void {
+  for (const tell of followers) tell(outcome)
 }
 
 function answerAt<Answer>(outcome: Outcome<Answer>, index: number): Answer {

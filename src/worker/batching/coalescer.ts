@@ -4,8 +4,8 @@ import { platformTurn } from './joiners.ts'
 import { momentEnds } from './moment.ts'
 
 /**
- * Runs a piece of work together with that of other requests in the same group; resolves or rejects as the work itself does.
- * `callAfter` measures how long the request waits.
+ * Runs a piece of work together with the work of other requests in the same group; resolves or rejects as the work itself
+ * does. `callAfter` measures how long the request waits.
  */
 export type Coalescer = (
   group: string,
@@ -17,15 +17,16 @@ type Work = () => Promise<void>
 type End = PromiseSettledResult<void>
 type Rules = Omit<BatchRules<never, never>, 'run' | 'size'>
 
-/** The end of a piece, or of one that takes longer than others of its group, a promise of it. */
+/** The end of a piece of work; `later` for one that takes longer than others of its group. */
 type EndOrLater = End | { readonly status: 'later'; readonly end: Promise<End> }
 
 /**
- * Runs work of several requests inside one of them, so that each asynchronous step wakes up one request instead of
- * many, and the calls made by the pieces are batched. The pieces must hold nothing that the runtime ties to their own
- * request (streams, bodies). The failure of one does not affect the others. Pieces that end in one moment wake their requests
- * together; one that takes longer keeps no other waiting. What a piece signs and stores shares a call only with what the other
- * pieces do in the same moment (`moment-batcher.ts`), so without the coalescer each settlement would be two calls by itself.
+ * Runs the work of several requests inside one of them, so that each asynchronous step wakes one request instead of many,
+ * and the calls that the pieces of work make are batched. The work must hold nothing that the runtime ties to its own
+ * request (streams, bodies). A failure of one piece does not affect the others. Pieces that end at the same time wake their
+ * requests together; a piece that takes longer delays no other. Signing and storing of a piece share a call only with what
+ * the other pieces do at the same time (`moment-batcher.ts`), so without the coalescer each settlement would make two calls
+ * of its own.
  */
 export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
   const groups = new Map<string, (work: Work, callAfter?: After) => Promise<EndOrLater>>()
@@ -48,7 +49,7 @@ export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
   }
 }
 
-/** Runs all pieces until the first has ended, and those that end in the same moment. */
+/** Runs all pieces; returns when the first has ended, together with those that end in the same microtask run. */
 async function runTogether(
   works: readonly Work[],
   host: BatchDeps,
@@ -74,8 +75,8 @@ async function runTogether(
 }
 
 /**
- * The end of a piece that another request works at, or a failure once its own request has waited for as long as it may. It waits
- * for a promise of its own: after one of another request, code that V8 has optimised goes on as that request, and the runtime
+ * The end of a piece that another request runs, or a failure when its own request has waited for `joinTimeoutMs`. It awaits
+ * a promise of its own: after one of another request, code that V8 has optimised continues as that request, and the runtime
  * then refuses it its own streams.
  */
 async function inTime(
@@ -86,11 +87,12 @@ async function inTime(
 ): Promise<End> {
   const { promise, resolve } = Promise.withResolvers<End>()
   const fail = () => resolve(lost(rules))
-  // The runtime rejects it when it ends the request that does the work.
-  const told = running.then(resolve, fail)
+  // The runtime rejects `running` when it ends the request that does the work.
+  const settled = running.then(resolve, fail)
   const passed = () => {
-    // Resolving a promise of a request that has ended makes the runtime write a warning, which is not JSON, into the log.
-    keepAlive(told.then(platformTurn))
+    // Resolving a promise of a request that has ended makes the runtime log a warning that is not JSON, so the request is
+    // kept alive.
+    keepAlive(settled.then(platformTurn))
     fail()
   }
   const deadline = startDeadline(rules.joinTimeoutMs, now, passed, callAfter)

@@ -1,19 +1,22 @@
 import type { BatchDeps, BatchRules } from './batcher.ts'
 import { momentEnds } from './moment.ts'
 
-/** Rules of calls that only one request makes at a time: it keeps the time for all that it asks for. */
+/** Rules of calls that only one request makes at a time; that request limits their time. */
 export type MomentRules<Item, Answer> = Omit<
   BatchRules<Item, Answer>,
   'joinTimeoutMs' | 'timeoutError'
 >
 
-/** Longer than any moment lasts, ms: an older batch is one whose request the runtime has ended, and is never sent. */
+/**
+ * Maximum age of a batch that items may join, ms. It is longer than a run of microtasks takes: the runtime has ended the
+ * request of an older batch, which is never sent.
+ */
 const MAX_MOMENT_MS = 100
 
 /**
- * Sends in one call what one request asks for in one moment. Usually that request has a batch of other requests' work around it
- * (`coalescer.ts`), which keeps the time for all of it, so nothing here waits for others or measures time. A request without
- * one (an operator settles what was quarantined) waits for nothing but the call that it makes itself.
+ * Sends in one call what one request asks for in one run of microtasks. Usually that request runs a batch of other requests'
+ * work (`coalescer.ts`), which limits the time for all of it, so nothing here waits for other requests or measures time. A
+ * request without such a batch (an operator settles a quarantined settlement) makes the call for itself alone.
  */
 export function createMomentBatcher<Item, Answer>(
   { now, keepAlive }: BatchDeps,
@@ -61,7 +64,7 @@ interface Batch<Item, Answer> {
   readonly openedAt: number
   readonly items: Item[]
   size: number
-  /** Who waits for each item. */
+  /** The promise functions of each item. */
   readonly waiting: {
     readonly resolve: (answer: Answer) => void
     readonly reject: (error: unknown) => void

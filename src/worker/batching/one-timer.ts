@@ -3,22 +3,25 @@ import type { After } from './deadline-timer.ts'
 interface Alarm {
   readonly ms: number
   readonly passed: () => void
-  /** Counted from the moment, ms; of a later time it is known once the timer has fired. */
+  /**
+   * When it is due, ms after the moment's start; for a limit that began while the timer ran, this is known only once the
+   * timer has fired.
+   */
   dueAt: number
-  /** What the clock showed when a later time began, until the timer has fired. */
+  /** The clock when such a limit began, until the timer has fired. */
   begunAt: number | undefined
 }
 
 /**
- * Measures all times of one request, nearly always with one timer of the platform. A request has several time limits, nearly
- * all of which are stopped long before they pass, and setting and clearing a timer of the platform for each costs more than
- * reading a small body. Here a limit that is stopped leaves the timer alone: it fires once for nothing, or ends with its request.
+ * Measures all time limits of one request, nearly always with one platform timer. A request has several time limits, nearly
+ * all of which are stopped long before they pass, and setting and clearing a platform timer for each costs more than reading
+ * a small body. Here, stopping a limit leaves the timer running: it fires once for nothing, or ends with its request.
  *
- * Times that begin while the clock shows the same are counted by the platform's timer alone, whatever is done to the clock
- * meanwhile. So is one that begins later, if a timer of some seconds runs that is sure to fire before it passes; how much of it
- * has passed by then is read from the clock, but is never more than all that the timer ran. So where the clock is set between, it
- * passes early or late by at most that.
- * @param now ms
+ * Limits that begin at the same clock reading are measured by the platform's timer alone, and so do not depend on changes of
+ * the clock. The same holds for a limit that begins later while a timer is running that fires within seconds and before the
+ * limit passes, except for one thing: when the timer fires, the elapsed part of the limit is read from the clock, bounded by
+ * the timer's duration. So if the clock was changed meanwhile, that limit passes early or late by at most this duration.
+ * @param now ms since the epoch
  */
 export function oneTimer(now: () => number): After {
   let current: { readonly clock: number; readonly moment: Moment } | undefined
@@ -43,19 +46,19 @@ export function oneTimer(now: () => number): After {
 }
 
 /**
- * A moment's timer fires after this time at the latest, ms: then a limit of minutes that is set before one of seconds needs no
- * timer that the other replaces at once. Later times are taken by no timer that runs longer.
+ * A moment's timer first fires after this time at the latest, ms, so that a limit of minutes that is set before one of
+ * seconds needs no timer that is replaced at once. Later limits join only a timer that runs no longer than this.
  */
 const FIRST_AFTER_MS = 5_000
 
-/** The times that begin in one moment, and later ones that need no timer of their own. */
+/** The limits that begin at one clock reading, and later ones that need no timer of their own. */
 class Moment {
   readonly #now: () => number
   readonly #alarms = new Set<Alarm>()
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** How long the timer runs, ms; 0 where none does. */
+  /** How long the current timer runs, ms; 0 where none runs. */
   #runsFor = 0
-  /** When the timer fires next, and when it last did, since the moment, ms. */
+  /** When the timer fires next, and when it last did, ms after the moment's start. */
   #firesAt = Number.POSITIVE_INFINITY
   #firedAt = 0
   #hasFired = false
@@ -65,12 +68,12 @@ class Moment {
     this.#now = now
   }
 
-  /** Whether time has passed since the moment, whatever the clock says. */
+  /** Whether the timer has fired, and so time has passed, whatever the clock says. */
   get hasFired(): boolean {
     return this.#hasFired
   }
 
-  /** Whether its timer is sure to fire, within seconds, before a time passes that begins now. */
+  /** Whether the current timer is sure to fire, within seconds, before a limit of `ms` that begins now. */
   takesLater(ms: number): boolean {
     return this.#runsFor > 0 && this.#runsFor <= Math.min(ms, FIRST_AFTER_MS)
   }
@@ -87,7 +90,7 @@ class Moment {
     this.#clearIfIdle()
   }
 
-  /** No more times begin in it. */
+  /** No more limits begin in this moment. */
   end(): void {
     this.#hasEnded = true
     this.#clearIfIdle()
@@ -116,7 +119,7 @@ class Moment {
     this.#callDue()
   }
 
-  /** Finds when the times pass that began while the timer ran. */
+  /** Computes when the limits pass that began while the timer ran. */
   #placeLater(): void {
     const clock = this.#now()
     for (const alarm of this.#alarms) {
@@ -135,7 +138,7 @@ class Moment {
     try {
       first.passed()
     } finally {
-      // Also when it throws: the others do not depend on it.
+      // Runs even if a callback throws, because the other limits must pass, too.
       this.#callDue()
     }
   }

@@ -1,7 +1,8 @@
 /**
- * A promise of the request that asks, which ends as this one of another request does. Right after a wait for a promise of another
- * request, code that V8 has optimised goes on as that request, and the runtime refuses it what belongs to its own. The runtime
- * ends a request as hung that waits for nothing else: the caller has a timer of its own beside it.
+ * Returns a promise of the current request that settles like this promise of another request. Right after awaiting a promise
+ * of another request, code that V8 has optimised continues as that request, and the runtime refuses it what belongs to its
+ * own. The caller must also have a timer of its own, because the runtime ends a request as hung that awaits only another
+ * request's promise.
  */
 export function ownPromise<Value>(ofAnother: Promise<Value>): Promise<Value> {
   const { promise, resolve, reject } = Promise.withResolvers<Value>()

@@ -4,12 +4,15 @@ import { after } from './deadline-timer.ts'
 const MAX_AGE_MS = 250
 
 /**
- * How long a caller waits at most, ms. The supervisor's probe waits for four seconds (src/host/serve/probes.ts), and without an
- * answer would in the end kill a worker whose storage stands still, with all of its requests.
+ * How long a caller waits at most, ms. The supervisor's probe waits for four seconds (src/host/serve/probes.ts); without an
+ * answer, it would in the end kill a worker whose storage does not respond, with all of its requests.
  */
 const ANSWER_WITHIN_MS = 3_000
 
-/** After this time a check that has not ended counts as lost, ms: one who has waited for it has as long for a check of its own. */
+/**
+ * After this time a check that has not ended counts as lost, ms; a caller that has waited for it then has as much time left
+ * for a check of its own.
+ */
 const CHECK_TIMEOUT_MS = ANSWER_WITHIN_MS / 2
 
 /** How often a request polls whether another request's check has ended, ms. */
@@ -19,7 +22,7 @@ export interface ReadinessDeps {
   /** Ms. */
   readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
-  /** Throws when the router is not ready to serve. */
+  /** Rejects when the router is not ready to serve. */
   readonly check: () => Promise<void>
   /** Thrown when the check does not end in time. */
   readonly timeoutError: () => Error
@@ -35,13 +38,16 @@ export class Readiness {
     this.#deps = deps
   }
 
-  /** @throws what the check throws, or `timeoutError()` when there is no answer within three seconds */
+  /**
+   * Resolves when the router is ready.
+   * @throws what the check throws, or `timeoutError()` when there is no answer within three seconds
+   */
   async confirm(): Promise<void> {
     const { now, pause, timeoutError } = this.#deps
     let leftMs = ANSWER_WITHIN_MS
     while (!within(now() - (this.#known?.at ?? Number.NEGATIVE_INFINITY), MAX_AGE_MS)) {
       const checking = now() - (this.#checkingSince ?? Number.NEGATIVE_INFINITY)
-      // A request must not wait for work that belongs to another one.
+      // Polls, because a request must not await work that belongs to another one.
       if (!within(checking, CHECK_TIMEOUT_MS)) return this.#check(leftMs)
       if (leftMs <= 0) throw timeoutError()
       await pause(POLL_INTERVAL_MS)
@@ -68,7 +74,7 @@ export class Readiness {
   }
 }
 
-/** Whether an age is below the maximum; after the clock was set back it is negative. */
+/** Whether an age is below the maximum. It is negative after the clock was set back. */
 function within(age: number, max: number): boolean {
   return age >= 0 && age < max
 }

@@ -2,7 +2,7 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { MessageConnection, type SmallCall } from './message-connection.ts'
 import { REOPEN_MS, upgrade, type UpgradeTarget } from './upgrade.ts'
 
-/** The one connection for messages to another process, opened when it is first asked for and again after it has ended. */
+/** The single message connection to another process. It is opened when it is first needed, and again after it has ended. */
 export class KeptConnection {
   readonly #target: UpgradeTarget
   readonly #host: BatchDeps
@@ -17,7 +17,9 @@ export class KeptConnection {
     this.#ended = ended
   }
 
-  /** The connection, where it takes that call of the current request now. If there is none, one is opened for later calls. */
+  /**
+   * The connection, if it can take this call of the current request now. If there is none, one is opened for later calls.
+   */
   forCall(call: SmallCall): MessageConnection | undefined {
     const connection = this.#connection
     if (connection === undefined || connection.state === 'ended') this.#open()

@@ -13,7 +13,7 @@ import type { OwnSignal } from './own-signal.ts'
 import { LATE_MS, Outbox } from './outbox.ts'
 import { Watch } from './watch.ts'
 
-/** What this needs of a WebSocket. */
+/** The part of a WebSocket that this module uses. */
 export interface LinkSocket {
   binaryType: string
   accept(): void
@@ -32,24 +32,27 @@ export interface SmallCall {
   readonly body: Uint8Array
 }
 
-/** An answer, or what became of it. */
+/** An answer, or another message that ends the call. */
 export type Reply = Pick<LinkMessage, 'kind' | 'head' | 'body'>
 
-/** The bytes of calls that are not answered, at most. */
+/** Maximum number of bytes of unanswered calls. */
 const MAX_OPEN_BYTES = 16 * 1024 * 1024
 
-/** Once the owning request has been late for this long, the calls that it has not sent are made in another way, ms. */
+/** When the owning request has not run for this long, its unsent calls fail, so that their callers use another way, ms. */
 const GIVE_BACK_MS = 250
 
-/** Once it has been late for this long, the connection counts as lost, and with it the answers to what was sent, ms. */
+/** When it has not run for this long, the connection counts as lost, and with it the answers to sent calls, ms. */
 const LOST_MS = 10_000
 
-/** Longer than any request may take for a whole answer. Requests that the runtime ended in the middle of a call never end it, ms. */
+/**
+ * Longer than any request may wait for a whole answer, ms. Calls of requests that the runtime ended are never settled and
+ * are removed after this time.
+ */
 const MAX_CALL_MS = 7_200_000
 
-/** The connection ended before the answer was there, or never sent the call. */
+/** The connection ended before the answer arrived, or never sent the call. */
 export class ConnectionEnded extends Error {
-  /** Whether the call may have left before that. */
+  /** Whether the call may have been sent before that. */
   readonly wasSent: boolean
 
   constructor(wasSent: boolean) {
@@ -69,19 +72,20 @@ interface Waiting {
 }
 
 /**
- * A connection over which many requests make their small calls. The runtime lets no request use a connection of another one. So it
- * belongs to the request that opened it, which is kept alive for it, and takes the calls of the others from a list; calls of the same
- * moment are sent as one frame. Each call waits for a promise of its own request. When the connection ends, all its calls fail.
+ * A connection over which many requests make their small calls. The runtime lets no request use a connection of another one.
+ * So the connection belongs to the request that opened it, which is kept alive for it and sends the calls of the others from
+ * a queue; calls that are queued at the same time are sent as one frame. Each call awaits a promise of its own request. When
+ * the connection ends, all its calls fail.
  *
- * The runtime gives no notice when it ends the request that owns the connection. It shows in calls that are not sent: then no call is
- * added, and those that wait fail within a second as never sent, so that they can be made in another way.
+ * The runtime gives no notice when it ends the owning request. This shows in calls that are not sent: then no call is added,
+ * and the queued ones fail within a second as never sent, so that their callers can use another way.
  */
 export class MessageConnection {
   readonly #host: BatchDeps
   readonly #ended: (calls: number) => void
   readonly #waiting = new BriefMap<number, Waiting>()
   readonly #outbox: Outbox
-  /** Until everything is sent: no other call may come that would notice that nothing is. */
+  /** Runs until everything is sent, because there may be no later call that would notice a dead owner. */
   readonly #watch: Watch
   #state: State = 'opening'
   #openBytes = 0
@@ -103,7 +107,7 @@ export class MessageConnection {
     return this.#state
   }
 
-  /** Whether it may be given a call of this request now. */
+  /** Whether the connection can take a call of this request now. */
   takes({ body }: SmallCall): boolean {
     if (this.#standsStill() || this.#state !== 'open') return false
     this.#forgetOldest()
@@ -126,15 +130,16 @@ export class MessageConnection {
       }
       socket.close()
     } catch {
-      // Whatever it was, its calls fail, and the next ones go over HTTP.
+      // Whatever the error was, the calls fail, and later ones go over HTTP.
     } finally {
       this.#end()
     }
   }
 
   /**
-   * Makes a call of the current request, which keeps the time.
-   * @throws ConnectionEnded when that happens before the answer is there; the signal's reason when it aborts
+   * Makes a call of the current request, which limits its time by the signal.
+   * @throws ConnectionEnded when the connection ends before the answer arrives
+   * @throws unknown the signal's reason when it aborts
    */
   call({ head, body }: SmallCall, signal: OwnSignal | undefined): Promise<Reply> {
     if (this.#state === 'ended') return Promise.reject(new ConnectionEnded(false))
@@ -151,19 +156,19 @@ export class MessageConnection {
   }
 
   /**
-   * Tells the other side that an answer is no longer awaited, unless it has come. A call that has not been sent never is.
-   * @returns what waited for it
+   * Tells the other side that an answer is no longer awaited, unless it has arrived. A call that was not sent is never sent.
+   * @returns the caller that waited for the answer, if any
    */
   #leave(id: number): Waiting | undefined {
     const waiting = this.#settled(id)
     if (waiting === undefined) return undefined
     const leave = { kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) }
-    // A message stays in its place: as long as it does, it shows that nothing is sent.
+    // The message keeps its place in the queue: while it is there, it shows that nothing is sent.
     if (!this.#outbox.replace(id, leave)) this.#push(leave)
     return waiting
   }
 
-  /** Whether the request that owns the connection is late. What it has not sent is not left to it for long. */
+  /** Whether the request that owns the connection does not run. Its unsent calls are soon taken away from it. */
   #standsStill(): boolean {
     if (this.#state === 'open' && this.#outbox.isEmpty) return false
     const lateMs = this.#outbox.seenLateMs()
@@ -198,7 +203,7 @@ export class MessageConnection {
     this.#watch.begin()
   }
 
-  /** TypeScript takes the state for what it was before the wait. */
+  /** A separate function, because TypeScript would assume that the state does not change during a wait. */
   #isOpen(): boolean {
     return this.#state === 'open'
   }
@@ -221,7 +226,7 @@ export class MessageConnection {
     try {
       if (!(data instanceof ArrayBuffer)) throw new TypeError('a frame of text')
       for (const { id, ...reply } of readFrame(new Uint8Array(data))) {
-        // A call that was given up is not in the list any more.
+        // A call that was given up is no longer in the map.
         this.#settled(id)?.resolve(reply)
       }
     } catch {
@@ -230,7 +235,7 @@ export class MessageConnection {
     }
   }
 
-  /** Takes a call from those that wait. */
+  /** Removes a call from the waiting ones. */
   #settled(id: number): Waiting | undefined {
     const waiting = this.#waiting.take(id)
     if (waiting !== undefined) this.#openBytes -= waiting.bytes

@@ -1,18 +1,18 @@
 import type { LinkMessage } from '../../protocol/link-messages.ts'
 
-/** What was to be done this long ago is late, ms. */
+/** A request that has not done its pending work after this time is late, ms. */
 export const LATE_MS = 250
 
-/** What waits to be sent by the request that owns a connection, and how late that request is. */
+/** The messages that the owning request has yet to send, and how late that request is. */
 export class Outbox {
   readonly #now: () => number
   #messages: LinkMessage[] = []
-  /** Since when its request has something to do: at first to open the connection, then to send. */
+  /** Since when the owning request has pending work (first to open the connection, then to send), ms since the epoch. */
   #dueSince: number
-  /** When it was first seen that this took long. */
+  /** When the lateness was first noticed, ms since the epoch. */
   #lateSince: number | undefined
 
-  /** @param now ms */
+  /** @param now ms since the epoch */
   constructor(now: () => number) {
     this.#now = now
     this.#dueSince = now()
@@ -22,7 +22,10 @@ export class Outbox {
     return this.#messages.length === 0
   }
 
-  /** Whether the message is the first one, so that its request has something to do from now on. */
+  /**
+   * Adds a message.
+   * @returns whether it is the only one, so that the owning request has pending work from now on
+   */
   push(message: LinkMessage): boolean {
     if (this.#messages.push(message) > 1) return false
     this.#dueSince = this.#now()
@@ -30,28 +33,31 @@ export class Outbox {
     return true
   }
 
-  /** Everything, in order, which is not here any more. */
+  /** Removes and returns all messages, in order. */
   takeAll(): LinkMessage[] {
     const messages = this.#messages
     this.#messages = []
     return messages
   }
 
-  /** Puts another message into the place of the one of that call; whether there was one. */
+  /**
+   * Replaces the message of a call.
+   * @returns whether there was one
+   */
   replace(id: number, other: LinkMessage): boolean {
     const place = this.#messages.findIndex((message) => message.id === id)
     if (place >= 0) this.#messages[place] = other
     return place >= 0
   }
 
-  /** The calls that something is to be sent for. */
+  /** The ids of the calls that have a message here. */
   ids(): number[] {
     return this.#messages.map(({ id }) => id)
   }
 
   /**
-   * How long it has been seen that its request is late, ms; undefined while it is not. That is counted from when it was first seen:
-   * after a pause of the machine the request may not have had its turn yet.
+   * For how long the owning request has been seen to be late, ms; undefined while it is not late. The time counts from the
+   * first observation: after a pause of the machine, the request may not have had its turn yet.
    */
   seenLateMs(): number | undefined {
     const now = this.#now()

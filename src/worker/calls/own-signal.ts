@@ -1,6 +1,6 @@
 /**
- * A signal of the router's own, and what aborts it: the reason is the error to throw. It is for what most requests have and none
- * needs, since the platform's controller and signal are objects that only full collections of garbage take
+ * A lightweight abort signal, together with its controller; the reason is the error to throw. Most requests create signals
+ * that are never aborted, and the platform's controllers and signals are freed only by full garbage collections
  * (docs/performance-findings.md).
  */
 export class OwnSignal {
@@ -16,21 +16,21 @@ export class OwnSignal {
     return this.#end?.reason
   }
 
-  /** @throws the reason, once it is aborted */
+  /** @throws unknown the reason, once it is aborted */
   throwIfAborted(): void {
     if (this.#end !== undefined) throw this.#end.reason
   }
 
   /**
-   * Calls `listener` when it is aborted; one that is aborted already calls none.
-   * @returns a function that removes the listener
+   * Calls `listener` when the signal aborts; never, if it is aborted already.
+   * @returns removes the listener
    */
   onAbort(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  /** The first reason stays. */
+  /** Aborts the signal; only the first reason counts. */
   abort(reason: unknown): void {
     if (this.#end !== undefined) return
     this.#end = { reason }
@@ -40,7 +40,7 @@ export class OwnSignal {
     for (const listener of listeners) listener()
   }
 
-  /** The same as a signal of the platform, for what takes no other. */
+  /** This signal as a platform signal, for APIs that take no other. */
   ofPlatform(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()

@@ -2,22 +2,22 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
 import type { LinkSocket } from './message-connection.ts'
 
-/** Where a connection is opened. */
+/** The target of a connection. */
 export interface UpgradeTarget {
   /** A service on the other side of the link. */
   readonly binding: { fetch(url: string, init: RequestInit): Promise<Response> }
-  /** Of the upgrade to a WebSocket. */
+  /** The URL of the WebSocket upgrade. */
   readonly url: string
 }
 
-/** No connection is opened sooner than this after the one before was, ms. */
+/** Minimum time between two attempts to open a connection, ms. */
 export const REOPEN_MS = 1_000
 
 const OPEN_TIMEOUT_MS = 3_000
 
 /**
- * A WebSocket to another process, which belongs to the current request.
- * @throws Error when there is none there, or not in time
+ * Opens a WebSocket to another process; it belongs to the current request.
+ * @throws Error when the other side does not accept it, or not in time
  */
 export async function upgrade(
   { binding, url }: UpgradeTarget,

@@ -2,8 +2,8 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { after } from '../batching/deadline-timer.ts'
 
 /**
- * Has the current request check something at intervals, for as long as there is anything to check, which keeps that request alive.
- * If the runtime ends it nevertheless, the next `begin` continues in another one.
+ * Makes the current request check something at intervals while there is anything to check, which keeps that request alive.
+ * If the runtime ends the request nevertheless, the next `begin` continues in another one.
  */
 export class Watch {
   readonly #host: BatchDeps
@@ -11,14 +11,14 @@ export class Watch {
   readonly #look: () => boolean
   #lookedAt = Number.NEGATIVE_INFINITY
 
-  /** @param look says whether to look again */
+  /** @param look checks, and returns whether to check again */
   constructor(host: BatchDeps, everyMs: number, look: () => boolean) {
     this.#host = host
     this.#everyMs = everyMs
     this.#look = look
   }
 
-  /** Begins, unless a request does so already. */
+  /** Starts checking, unless another request is doing so. */
   begin(): void {
     const age = Math.abs(this.#host.now() - this.#lookedAt)
     if (age > 2 * this.#everyMs) this.#host.keepAlive(this.#untilOver())

@@ -3,7 +3,7 @@ import { errorBody } from '../http/errors.ts'
 import { chatChunks } from '../stream/chat-chunks.ts'
 import { chatCompletionBody, chatUsage } from '../stream/chat-completion.ts'
 
-/** How the answers of `/v1/chat/completions` are written; the last chunk of a stream has `usage` where the client asked for it. */
+/** How answers of `/v1/chat/completions` are written; the last chunk of a stream has `usage` if the client asked for it. */
 export function chatFormat(includeUsage: boolean): AnswerFormat {
   return {
     idPrefix: 'chatcmpl-',
@@ -22,7 +22,7 @@ function lastEvents(start: string, includeUsage: boolean): LastEvents {
       const tail = JSON.stringify({ ...shown, service }).slice(1)
       return `${start}{},"finish_reason":${JSON.stringify(finishReason)}}],${tail}\n\ndata: [DONE]\n\n`
     },
-    // No `[DONE]` follows, so that no client mistakes the answer for a complete one.
+    // No `[DONE]` follows, so that no client takes the answer for complete.
     fail: (_tail, error) => `data: ${JSON.stringify(errorBody(error))}\n\n`,
   }
 }

@@ -77,7 +77,7 @@ const chunk = z.object({
   service: serviceObjectSchema.optional().describe('On the last chunk.'),
 })
 
-/** What stands in the `data` of an event: a chunk, or the error that ends a stream without `[DONE]`. */
+/** The `data` of an event: a chunk, or the error that ends a stream without `[DONE]`. */
 export const eventSchema = z.union([
   chunk,
   errorSchema.describe('Ends a stream that fails after its start; no `[DONE]` follows.'),

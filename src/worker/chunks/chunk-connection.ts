@@ -13,13 +13,13 @@ import { Seat, type SeatDeps } from './seat.ts'
 const NOTHING = new Uint8Array(0)
 
 /**
- * The connection over which the daemon sends the chunks of all streams of this isolate. It belongs to the object that opened it, which
- * is the only one that may use it: requests leave for it what is to be sent.
+ * The connection over which the daemon sends the chunks of all streams of this isolate. It belongs to the object that opened
+ * it, and only that object may use it: requests queue their messages here.
  */
 export class ChunkConnection {
-  /** A UUID, by which the daemon knows it. */
+  /** A UUID by which the daemon identifies the connection. */
   readonly id: string
-  /** Of streams of which the daemon has not said yet that nothing more comes, also those that were cut here. */
+  /** The seats of streams whose end the daemon has not reported yet, including those that were cut here. */
   readonly #seats = new BriefMap<number, { readonly seat: Seat }>()
   #lastStream = 0
   #messages: LinkMessage[] = []
@@ -27,7 +27,7 @@ export class ChunkConnection {
   readonly #ended: (streams: number) => void
   #hasEnded = false
 
-  /** @param ended called when it has ended, with the number of streams that were cut by that */
+  /** @param ended called when the connection has ended, with the number of streams that this cut */
   constructor(id: string, ended: (streams: number) => void) {
     this.id = id
     this.#ended = ended
@@ -37,7 +37,7 @@ export class ChunkConnection {
     return this.#hasEnded
   }
 
-  /** For a request: a seat for a new stream. */
+  /** For a request: makes a seat for a new stream. */
   seat(connect: (stream: number) => SeatDeps['connect']): Seat {
     const stream = this.#nextStream()
     const seat = new Seat({
@@ -66,7 +66,7 @@ export class ChunkConnection {
       }
       socket.close()
     } catch {
-      // Whatever it was, the streams are cut.
+      // Whatever the error was, the streams are cut.
     } finally {
       this.end()
     }
@@ -116,7 +116,10 @@ export class ChunkConnection {
     this.#wake?.()
   }
 
-  /** TypeScript takes what was before the wait for what is after it. */
+  /**
+   * Waits until there are messages to send. A separate function, because otherwise TypeScript would assume that the state
+   * does not change during the wait.
+   */
   async #somethingToSend(): Promise<void> {
     if (this.#messages.length === 0) {
       const { promise, resolve } = Promise.withResolvers<void>()

@@ -4,17 +4,17 @@ import { upgrade, type UpgradeTarget } from '../calls/upgrade.ts'
 import { BOUND_ORIGIN } from '../link/link-calls.ts'
 import type { ChunkSwitch } from './chunk-switch.ts'
 
-/** Where the connection is opened. */
+/** The bindings through which the connection is opened. */
 interface ChunkEnv {
   readonly LINK: UpgradeTarget['binding']
   readonly LINK_ORIGIN?: string
 }
 
 /**
- * The class of the object that receives the chunks of all streams of this isolate over one connection and writes each to the pipe that
- * leads to its request: a connection belongs to the request that opened it, and only an object may be asked by others. It stores
- * nothing.
- * @param now ms
+ * The class of the object that receives the chunks of all streams of this isolate over one connection and writes each to the
+ * pipe of its request. It exists because a connection belongs to the request or object that opened it, and other requests
+ * can only call an object. It stores nothing.
+ * @param now ms since the epoch
  */
 export function makeChunkObject(chunkSwitch: ChunkSwitch, now: () => number) {
   return class ChunkObject extends DurableObject<ChunkEnv> {
@@ -25,7 +25,10 @@ export function makeChunkObject(chunkSwitch: ChunkSwitch, now: () => number) {
       chunkSwitch.reset()
     }
 
-    /** @throws Error when the daemon takes no connection */
+    /**
+     * Opens the connection, unless it is being opened.
+     * @throws Error when the daemon does not accept it
+     */
     async open(): Promise<void> {
       if (this.#isOpening) return
       this.#isOpening = true

@@ -4,11 +4,11 @@ import type { Seat } from './seat.ts'
 
 export interface ChunkSeatsEnv {
   /**
-   * Namespace of the class that `makeChunkObject` returns, where the runtime keeps its object and all requests in one isolate; absent: the
-   * chunks of each stream come in the answer to its call.
+   * Namespace of the class that `makeChunkObject` returns, where the runtime keeps its object and all requests in one
+   * isolate. Absent: the chunks of each stream come in the answer to its call.
    */
   readonly CHUNKS?: ObjectNamespace<ChunkStub>
-  /** The worker's own `pipes`, with that. */
+  /** The worker's own `pipes` entry point; set together with `CHUNKS`. */
   readonly PIPES?: ChunkPipes
 }
 
@@ -16,11 +16,11 @@ export interface ChunkSeatsHost extends ChunkHost {
   readonly chunkSwitch?: ChunkSwitch | undefined
 }
 
-/** The seats for streams of an isolate whose chunks the daemon writes. */
+/** Provides the seats for streams of an isolate whose chunks the daemon writes. */
 export interface ChunkSeats {
-  /** Has a connection for them opened by the current request, unless there is one. */
+  /** Makes the current request open the connection for chunks, unless there is one. */
   readonly prepare: () => void
-  /** A seat for a stream of the current request; undefined where its chunks are to come in the answer to its call. */
+  /** Makes a seat for a stream of the current request; undefined where the chunks are to come in the answer to its call. */
   readonly seat: () => Seat | undefined
 }
 
@@ -35,7 +35,7 @@ export function openChunkSeats(
     return { prepare: () => {}, seat: () => undefined }
   }
   const object = CHUNKS.idFromName(CHUNK_OBJECT)
-  // Made anew each time, because a stub whose object has failed stays broken.
+  // A new stub each time, because the stub of an object that has failed stays broken.
   const stub = () => CHUNKS.get(object)
   return {
     prepare: () => chunkSwitch.prepare(stub, host),

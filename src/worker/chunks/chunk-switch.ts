@@ -2,18 +2,18 @@ import { REOPEN_MS } from '../calls/upgrade.ts'
 import { ChunkConnection } from './chunk-connection.ts'
 import type { PipeWriter, Seat } from './seat.ts'
 
-/** What this needs of the object's stub. */
+/** The part of the object's stub that this module uses. */
 export interface ChunkStub {
   /** Opens the object's connection to the daemon. */
   open(): Promise<void>
-  /** The end of a pipe whose other end the object gets under this name. */
+  /** Opens a pipe. Returns one end; the object gets the other end under this name. */
   connect(
     name: string,
     options: { readonly allowHalfOpen: boolean },
   ): { readonly opened: Promise<unknown>; readonly readable: ReadableStream<Uint8Array> }
 }
 
-/** Answers with the end of a pipe, whose other end the object gets under the name that is the path. */
+/** Answers with one end of a pipe; the object gets the other end under the name in the URL's path. */
 export interface ChunkPipes {
   fetch(url: string): Promise<Pick<Response, 'body'>>
 }
@@ -25,21 +25,21 @@ export interface ChunkHost {
   readonly ended: (streams: number) => void
 }
 
-/** For the URL of a pipe. */
+/** The origin of the pipes' URLs; only the path matters. */
 const PIPES = 'http://pipes'
 
 /**
- * Joins the requests of an isolate with the object in it to which the chunks of their streams come. Only for runtimes that keep the
- * object and all requests in one isolate.
+ * Connects the requests of an isolate with the object that receives the chunks of their streams. Only for runtimes that keep
+ * the object and all requests in one isolate.
  */
 export class ChunkSwitch {
   readonly #now: () => number
   readonly #newId: () => string
   #connection: ChunkConnection | undefined
-  /** Of the last request that had the object open a connection. */
+  /** The callback of the last request that made the object open a connection. */
   #ended: (streams: number) => void = () => {}
   #openedAt = Number.NEGATIVE_INFINITY
-  /** Streams whose pipe the object is yet to get, by its name. */
+  /** The seats of streams whose pipe the object has not received yet, by the pipe's name. */
   readonly #awaited = new Map<string, Seat>()
 
   constructor(now: () => number, newId: () => string) {
@@ -47,14 +47,14 @@ export class ChunkSwitch {
     this.#newId = newId
   }
 
-  /** Has the object open its connection where there is none, for streams that come later. */
+  /** Makes the object open its connection, if there is none, for later streams. */
   prepare(stub: () => ChunkStub, { keepAlive, ended }: ChunkHost): void {
     if (this.#connection?.hasEnded === false) return
     const now = this.#now()
     if (Math.abs(now - this.#openedAt) < REOPEN_MS) return
     this.#openedAt = now
     this.#ended = ended
-    // Chunks come over HTTP while there is no connection.
+    // A failure is ignored: while there is no connection, chunks come over HTTP.
     keepAlive(
       stub()
         .open()
@@ -62,7 +62,7 @@ export class ChunkSwitch {
     )
   }
 
-  /** A seat for a stream of the current request; undefined while there is no connection. */
+  /** Makes a seat for a stream of the current request; undefined while there is no connection. */
   seat(pipes: ChunkPipes): Seat | undefined {
     const connection = this.#connection
     if (connection === undefined || connection.hasEnded) return undefined
@@ -90,24 +90,24 @@ export class ChunkSwitch {
     }
   }
 
-  /** For the object, which has just been made: the connection of an instance before it is lost. */
+  /** For a new instance of the object: the previous instance's connection is lost. */
   reset(): void {
     this.#connection?.end()
     this.#awaited.clear()
   }
 
-  /** For the object: a connection that it is about to open. */
+  /** For the object: makes a connection, to be opened. */
   begin(): ChunkConnection {
     this.#connection?.end()
     return new ChunkConnection(this.#newId(), (streams) => this.#ended(streams))
   }
 
-  /** For the object: the connection is open. */
+  /** For the object: makes an open connection available to requests. */
   offer(connection: ChunkConnection): void {
     this.#connection = connection
   }
 
-  /** For the object: serves the stream of that name over its end of the pipe. */
+  /** For the object: writes the stream of that name to its end of the pipe. */
   async serve(name: string, writer: PipeWriter, left: Promise<void>): Promise<void> {
     const seat = this.#awaited.get(name)
     this.#awaited.delete(name)

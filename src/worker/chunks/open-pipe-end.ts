@@ -2,14 +2,15 @@ import type { ObjectNamespace } from '../storage/object-call.ts'
 import { CHUNK_OBJECT } from './chunk-seats.ts'
 import type { ChunkStub } from './chunk-switch.ts'
 
-/** Beside a stream's name; the platform wants a port. */
+/** Appended to a stream's name, because the platform requires a port. */
 const ANY_PORT = 1
 
 /**
- * The end of a pipe for a client, in a request of its own. That is over once the object has the other end, so that nothing holds this one but
- * what moves its bytes to the client: when the client leaves, the object is told. A request that lives on with its stream would hold it
- * until garbage is collected, and one that is over before the pipe is open leaves the runtime a socket that is never collected.
- * @param url the stream's name is its path
+ * Opens the client's end of a pipe in a request of its own, which is over once the object has the other end. So nothing
+ * refers to this end but the runtime's transfer to the client, and the object notices when the client disconnects. If the
+ * streaming request opened the pipe itself, it would hold this end until garbage collection; and if a request ended before
+ * the pipe was open, the runtime would keep a socket that is never collected.
+ * @param url its path is the stream's name
  * @throws Error when the object does not take the other end
  */
 export async function openPipeEnd(

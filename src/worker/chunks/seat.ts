@@ -5,24 +5,27 @@ import type { ChunkAddress } from '../../protocol/stream-record.ts'
 
 /** How the chunks of a stream ended. */
 export type SeatEnd =
-  /** `taken`: the client has all of them. `left`: it is gone. `cut`: the daemon is, or nothing more was wanted. */
+  /**
+   * `taken`: the client has received all chunks. `left`: the client has disconnected. `cut`: the daemon is lost, or no more
+   * chunks were wanted.
+   */
   'taken' | 'left' | 'cut'
 
-/** What this needs of the writer of a pipe. */
+/** The part of a pipe's writer that a seat uses. */
 export type PipeWriter = Pick<WritableStreamDefaultWriter<Uint8Array>, 'write' | 'close' | 'abort'>
 
 export interface SeatDeps {
-  /** Where the daemon is to send the chunks. */
+  /** Where the daemon sends the chunks. */
   readonly address: ChunkAddress
-  /** Opens the pipe from the request that calls it. */
+  /** Opens the pipe; the calling request owns its end. */
   readonly connect: () => Promise<ReadableStream<Uint8Array>>
-  /** Tells the daemon how much more was taken. */
+  /** Tells the daemon how many more bytes were taken. */
   readonly tellTaken: (bytes: number) => void
   /** Called once, when no more chunks are awaited, with whether the daemon may still send some. */
   readonly ended: (mayCome: boolean) => void
 }
 
-/** What the request asks of the object that writes its stream. */
+/** What the request asks the object that writes its stream to do. */
 type Ask =
   | {
       readonly kind: 'write'
@@ -31,34 +34,35 @@ type Ask =
     }
   | { readonly kind: 'close' | 'abort' }
 
-/** How long the daemon may take to answer that a stream is cut, ms. Then it is asked in another way. */
+/** How long the daemon may take to answer a cut, ms. After this time, the record is requested in another way. */
 const CUT_ANSWER_MS = 2_000
 
 const decoder = new TextDecoder()
 
 /**
- * One stream between the object of this isolate to which the chunks of all streams come, and the request that the stream is for. The
- * runtime lets neither use what belongs to the other. So the object writes to its end of a pipe, from whose other end the runtime moves
- * the bytes to the client, and each of the two only resolves promises that the other one awaits. The request makes the seat.
+ * One stream between two parties: the object of this isolate that receives the chunks of all streams, and the request that
+ * the stream is for, which makes the seat. The runtime lets neither use what belongs to the other. So the object writes to
+ * its end of a pipe, from whose other end the runtime moves the bytes to the client, and each party only resolves promises
+ * that the other one awaits.
  */
 export class Seat {
   readonly #deps: SeatDeps
   readonly #begun = Promise.withResolvers<boolean>()
   readonly #over = Promise.withResolvers<SeatEnd>()
-  /** The client may leave after the chunks have ended, too. */
+  /** Resolves when the client disconnects, which may also happen after the end of the chunks. */
   readonly #gone = Promise.withResolvers<false>()
-  /** Chunks that came before the pipe was there. */
+  /** Chunks that arrived before the pipe was open. */
   #early: Uint8Array[] = []
   #writer: PipeWriter | undefined
   #untakenBytes = 0
-  /** What was taken and not told yet. */
+  /** Bytes that were taken but not yet reported to the daemon. */
   #untoldBytes = 0
   #record: string | undefined
-  /** What the daemon answers where the stream is cut here. */
+  /** The daemon's answer where the stream is cut here. */
   readonly #cutAnswer = Promise.withResolvers<string | undefined>()
   #end: SeatEnd | undefined
   #isClosed = false
-  /** Whether the pipe ends with the chunks, since it is read here. */
+  /** Whether this program reads the pipe, which must then end with the chunks. */
   #isRead = false
   #asks: Ask[] = []
   #wake: (() => void) | undefined
@@ -71,24 +75,24 @@ export class Seat {
     return this.#deps.address
   }
 
-  /** Waits for the first chunk. False where the chunks ended without one. */
+  /** Resolves with the first chunk; to false where the chunks ended without one. */
   get begun(): Promise<boolean> {
     return this.#begun.promise
   }
 
-  /** Waits for the end of the chunks. */
+  /** Resolves with the end of the chunks. */
   get over(): Promise<SeatEnd> {
     return this.#over.promise
   }
 
-  /** The `StreamRecord` in JSON that came with the end; empty where it is to be asked for. Undefined where none came. */
+  /** The `StreamRecord` in JSON that came with the end; empty where it must be requested; undefined where none came. */
   get record(): string | undefined {
     return this.#record
   }
 
   /**
-   * The record of a stream of which no more chunks are awaited: where it was cut here, the daemon's answer to that. Empty where it is to be
-   * asked for; undefined where no answer comes, and while chunks are awaited.
+   * The record of a stream after its end; if the stream was cut here, the daemon's answer to that. Empty where the record
+   * must be requested; undefined where no answer comes in time, or before the end.
    */
   async lastRecord(callAfter: After = after): Promise<string | undefined> {
     if (this.#end === undefined || this.#record !== undefined) return this.#record
@@ -99,19 +103,19 @@ export class Seat {
     return answer
   }
 
-  /** The stream as a client reads it. It ends once `close` was called. */
+  /** The stream for the client to read. It ends once `close` was called. */
   openForClient(): Promise<ReadableStream<Uint8Array>> {
     return this.#deps.connect()
   }
 
-  /** The chunks to be read here. They end by themselves, and fail where they were cut. */
+  /** The chunks for this program to read. The stream ends with the chunks, and fails where they were cut. */
   openToRead(): Promise<ReadableStream<Uint8Array>> {
     this.#isRead = true
     if (this.#end !== undefined) this.#endRead(this.#end)
     return this.#deps.connect()
   }
 
-  /** Sends a client more than the chunks, after them; false where it is gone. */
+  /** Sends the client more bytes after the chunks; false where the client has disconnected. */
   send(bytes: Uint8Array): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<true>()
     if (bytes.length === 0) resolve(true)
@@ -119,28 +123,29 @@ export class Seat {
     return Promise.race([this.#gone.promise, promise])
   }
 
-  /** Ends the stream, after all that was sent. The request awaits nothing any more, and may be over. */
+  /** Ends the stream after everything that was sent. The request awaits nothing more, and may end. */
   close(): void {
     this.#isClosed = true
     this.#ask({ kind: 'close' })
   }
 
-  /** No more chunks are wanted. */
+  /** Stops the stream: no more chunks are wanted. */
   cut(): void {
     this.#finish('cut')
   }
 
-  /** For the object: a chunk, which is a part of a frame. Those of a stream that was cut here were on their way. */
+  /** For the object: takes a chunk, which is a view of a frame. Ignores late chunks of a stream that was cut here. */
   take(part: Uint8Array): void {
     if (this.#end !== undefined) return
     if (this.#writer === undefined) this.#early.push(copyBytes(part))
-    // Nearly always it is taken at once. What waits longer must not keep frames with the chunks of all other streams.
+    // Nearly always the chunk is taken at once. One that has to wait is copied, so that it does not keep a frame with the
+    // chunks of all other streams in memory.
     else this.#writeChunk(this.#writer, this.#untakenBytes === 0 ? part : copyBytes(part))
     this.#untakenBytes += part.length
     this.#begun.resolve(true)
   }
 
-  /** For the object: all chunks have come, or no more do since the stream was cut here. */
+  /** For the object: all chunks have arrived; or, where the stream was cut here, no more will. */
   takeEnd(record: Uint8Array): void {
     if (this.#end !== undefined) return this.#cutAnswer.resolve(decoder.decode(record))
     this.#record = decoder.decode(record)
@@ -149,8 +154,8 @@ export class Seat {
   }
 
   /**
-   * For the object: the connection to the daemon has ended. What has all come is still passed on.
-   * @returns whether the stream is cut by that
+   * For the object: the connection to the daemon has ended. If all chunks have arrived, they are still passed on.
+   * @returns whether this cuts the stream
    */
   lose(): boolean {
     this.#cutAnswer.resolve(undefined)
@@ -159,7 +164,7 @@ export class Seat {
     return isOpen
   }
 
-  /** The client is gone, or is given up because it does not read. */
+  /** The client has disconnected, or is given up because it does not read. */
   leave(): void {
     if (this.#isClosed) return
     this.#finish('left')
@@ -167,13 +172,13 @@ export class Seat {
     this.#ask({ kind: 'abort' })
   }
 
-  /** For the object: writes to its end of the pipe until that is closed. Never rejects. */
+  /** For the object: writes to its end of the pipe until the pipe is closed. Never rejects. */
   async serve(writer: PipeWriter): Promise<void> {
     this.#writer = writer
     for (const chunk of this.#early.splice(0)) this.#writeChunk(writer, chunk)
     for (;;) {
       const ask = await this.#nextAsk()
-      // Not awaited, so that a client that does not take it can be given up.
+      // Not awaited, so that a client that does not read can be given up.
       if (ask.kind === 'write') this.#write(writer, ask.bytes, ask.written)
       else return (ask.kind === 'close' ? writer.close() : writer.abort()).catch(() => {})
     }

@@ -19,7 +19,7 @@ import {
 } from '../stream/billed-usage.ts'
 import type { UsageBound } from '../stream/cap-tokens.ts'
 
-/** An admitted chat request, as the streamed and the unstreamed answer need it. */
+/** An admitted chat request, for streamed and other answers. */
 export interface AdmittedChat {
   readonly context: Context
   readonly endpoint: ReceiptEndpoint
@@ -29,7 +29,7 @@ export interface AdmittedChat {
   readonly dropped: readonly string[]
   readonly options: ChatOptions
   readonly plan: ChatPlan
-  /** What the provider must meet, by the request and by its key. */
+  /** What the request and its key require of the provider. */
   readonly constraints: Constraints | undefined
   readonly admission: Admission
   /** Null where the client wants no receipt. */
@@ -44,13 +44,16 @@ export interface AdmittedChat {
   readonly clientRequest: Bytes
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
-  /** Of a stream whose daemon is asked meanwhile: rejects when it is not alive. Nothing may be delivered before it resolves. */
+  /**
+   * For a stream that begins while the daemon is still being checked: rejects when the daemon is not alive. Nothing may be
+   * delivered before it resolves.
+   */
   readonly daemonAlive: Promise<unknown> | undefined
   /** Aborts when the client disconnects. */
   readonly clientSignal: AbortSignal
 }
 
-/** The most that a request can use on a route: it is reserved, and nothing above it is billed. */
+/** The maximum usage of a request on a route: it is reserved, and nothing above it is billed. */
 export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
   return {
     promptTokens: maxPromptTokens(chat, route),
@@ -58,16 +61,16 @@ export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
   }
 }
 
-/** The bounds of what a request is billed on a route. */
+/** The limits of what a request is billed on a route. */
 export function billingBound({ chat, promptEstimate }: AdmittedChat, route: Route): BillingBound {
   const { promptTokens, completionTokens } = maxUsage(chat, route)
   return { promptTokens, completionTokens, promptEstimate }
 }
 
 /**
- * The record of a chat exchange for settlement. Everything the provider produced is billed, even if the client
- * disconnected or hides reasoning: by the provider's counts, and for text after the last count by the router's own
- * estimate, which is logged. What exceeds the maximum usage of the request is not billed, and logged too.
+ * The record of a chat exchange for settlement. Everything the provider produced is billed, even if the client disconnected
+ * or hides reasoning: by the provider's counts, and for text after the last count by the router's own estimate, which is
+ * logged. Usage above the request's maximum is not billed, and is logged too.
  */
 export function chatExchange(
   admitted: AdmittedChat,

@@ -2,7 +2,7 @@ import type { ChunkSource } from './chunk-source.ts'
 import type { ClientEnd } from './open-stream.ts'
 import { PumpedClient } from './pumped-client.ts'
 
-/** Chunks in the body of the answer to the call, which ends with the call's signal. */
+/** Chunks that the daemon sends in the body of its answer to the call. The call's signal ends them. */
 export class AnsweredChunks implements ChunkSource {
   readonly #body: ReadableStream<Uint8Array>
   #head: Uint8Array = new Uint8Array(0)

@@ -3,36 +3,36 @@ import { isCarried } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 
 /**
- * With more open requests than this, streams that come through the daemon let it take its turn first. A choice between one stream at
- * a time, which the question would delay, and 512 that begin at once, which overran it without
+ * With more open requests than this, a stream that goes through the daemon checks the daemon first. A compromise between one
+ * stream at a time, which the check would delay, and 512 that begin at once, which overloaded the daemon without it
  * (docs/performance-findings.md, "First delta"); numbers in between were not measured.
  */
 const CROWD = 16
 
-/** What decides how certain it must be that the daemon is alive. */
+/** What decides how recent the proof that the daemon is alive must be. */
 interface Delivery {
   readonly isStream: boolean
   readonly hasReceipt: boolean
 }
 
-/** What is still asked of the daemon while the provider works. */
+/** A check of the daemon that continues while the provider works. */
 interface DaemonAsked {
   /**
-   * Resolves once the daemon has shown that it was alive when it was asked; nothing may be delivered before. It may reject
-   * without being waited for. Absent: nothing more is to be waited for.
+   * Resolves once the daemon has proved that it was alive when it was asked; nothing may be delivered before. Its rejection
+   * may be ignored. Absent: no check is pending.
    */
   readonly beside?: Promise<unknown>
 }
 
 /**
- * Refuses a request while the daemon is unreachable. Where a signature precedes the answer, a cached state is enough; an
- * answer that is delivered before it is signed, or without a receipt, needs a current one.
+ * Refuses a request while the daemon is unreachable. If a signature precedes the answer, a cached state is enough; an answer
+ * that is delivered before it is signed, or without a receipt, needs a current one.
  *
- * A stream waits for that beside its provider, and only its first event after it: a state that was read a moment ago has
- * let it in, as it does a whole answer. One that can only come through the daemon need not ask at all, since its first byte
- * shows that the daemon is alive. But where many requests are open, streams that come through the daemon ask first: hundreds
- * that begin together would overrun it.
- * @throws LinkUnavailable
+ * A stream starts its provider while that state is fetched, and only its first event waits for it; as for a whole answer, a
+ * recent state is enough to start. A stream that can only come through the daemon needs no check, since its first byte shows
+ * that the daemon is alive. But while many requests are open, streams that come through the daemon check first: hundreds
+ * that begin together would overload it.
+ * @throws LinkUnavailable when the daemon does not answer
  */
 export async function askDaemon(
   { link, now, openRequests }: Pick<Context, 'link' | 'now' | 'openRequests'>,

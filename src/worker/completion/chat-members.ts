@@ -2,14 +2,14 @@ import { DEFAULT_FORWARD } from '../../protocol/forwarded-members.ts'
 import { PASSED_MEMBERS } from '../provider/chat-request.ts'
 import { mapped, refused, type MemberRule } from './member-rules.ts'
 
-/** How one member of a chat completion request is treated; for some the configuration of a route decides. */
+/** How one member of a chat completion request is treated; for some members a route's configuration decides. */
 export interface ChatMemberRule extends Omit<MemberRule, 'becomes'> {
   readonly becomes: MemberRule['becomes'] | 'by route'
 }
 
 /**
- * Every known member of a request to `/v1/chat/completions`. Others are forwarded where the `forward` of a route
- * names them, and dropped elsewhere. The parser follows this table, and `docs/front-doors.md` shows it.
+ * Every known member of a request to `/v1/chat/completions`. Others are forwarded where the `forward` of a route names them,
+ * and dropped otherwise. The parser follows this table, and `docs/front-doors.md` shows it.
  */
 export const CHAT_MEMBERS: readonly ChatMemberRule[] = [
   mapped('model', 'the route selector'),

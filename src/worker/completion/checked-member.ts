@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
 
-/** A member that is checked by a schema: its name, and in words what it must be. */
+/** A request member that a schema checks. */
 export class CheckedMember<Schema extends z.ZodType> {
   readonly #name: string
   readonly #schema: Schema
@@ -24,7 +24,7 @@ export class CheckedMember<Schema extends z.ZodType> {
     throw new ApiError('invalid_request_error', `"${at}" must be ${this.#expected}.`, { param: at })
   }
 
-  /** The same where the member may be absent. */
+  /** Like `read`, for a member that may be absent. */
   optional(value: unknown): z.output<Schema> | undefined {
     return value === undefined ? undefined : this.read(value)
   }

@@ -10,9 +10,9 @@ import { openPipe } from './pipe.ts'
 const clientDisconnected = () => new Error('the client has left or has stopped reading')
 
 /**
- * The client's end of a stream. It sends nothing until it is started; from then on it sends comments whenever it
- * would be silent. They keep proxies from closing the connection, and they are the only way to notice that a client
- * has disconnected: the runtime reports a closed connection at the next write.
+ * The client's end of a stream. It sends nothing until it is started; from then on it sends comments whenever it would be
+ * silent. They keep proxies from closing the connection, and only they reveal that a client has disconnected: the runtime
+ * reports a closed connection at the next write.
  *
  * It does not buffer: `send` resolves when the runtime has taken the bytes, which is one read ahead of the connection.
  */
@@ -26,18 +26,18 @@ export class ClientStream implements ClientEnd {
   readonly #onDisconnect: () => void
   readonly #recorder: AnswerRecorder | undefined
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
-  /** Writes that the connection has not taken. */
+  /** Number of writes that the connection has not taken yet. */
   #waiting = 0
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** Whether the bytes relayed so far end with a whole event, so that one of the router's own may follow. */
+  /** Whether the bytes relayed so far end with a complete event, so that the router may insert one of its own. */
   readonly #boundary = new EventBoundary()
   #started = false
   #gone = false
 
   /**
-   * @param onDisconnect called when the rest of the answer is of no use: the client has disconnected, and no repeat can
+   * @param onDisconnect called when the rest of the answer is useless: the client has disconnected, and no repeat can
    *   receive it
-   * @param recorder records the answer for repeats of the request; it is then completed even without a connection
+   * @param recorder records the answer for repeats of the request; the answer is then completed even without a connection
    */
   constructor(
     keepAliveMs: number,
@@ -61,7 +61,7 @@ export class ClientStream implements ClientEnd {
     return this.#started
   }
 
-  /** Starts the keep-alive comments: the headers are sent. */
+  /** Starts the keep-alive comments. To be called when the headers are sent. */
   start(): void {
     if (this.#started) return
     this.#started = true
@@ -92,7 +92,7 @@ export class ClientStream implements ClientEnd {
     }
   }
 
-  /** Ends an event of which no more comes. */
+  /** Terminates an event that was cut off. */
   #endEvent(): Promise<void> {
     this.#boundary.pass(END_OF_EVENT)
     return this.send(END_OF_EVENT)
@@ -126,12 +126,12 @@ export class ClientStream implements ClientEnd {
     if (this.#waiting > 0 && this.#sinceWait.elapsed() >= ms) this.leave()
   }
 
-  /** Notes that the client has disconnected. */
+  /** Ends the stream because the client has disconnected. */
   leave(): void {
     if (this.#gone) return
     this.#gone = true
     if (this.#timer !== undefined) clearTimeout(this.#timer)
-    // This also ends the writes that wait.
+    // This also ends pending writes.
     void this.#writer.abort(clientDisconnected()).catch(() => {})
     if (!this.#isRecorded) this.#onDisconnect()
   }
@@ -161,7 +161,7 @@ export class ClientStream implements ClientEnd {
     }
   }
 
-  /** Without a client, the answer continues only while it is recorded. */
+  /** After the client has disconnected, the answer continues only while it is recorded. */
   #afterLeaving(): Promise<void> {
     if (this.#isRecorded) return Promise.resolve()
     this.#onDisconnect()

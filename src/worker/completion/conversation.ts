@@ -19,9 +19,9 @@ export type ContentPart =
     }
 
 /**
- * A part of a message that is not the user's.
+ * Requires that a part of a message is text; for messages of other roles than the user.
  * @param at its place in the request
- * @throws ApiError for an image or a file, which the chat format has in messages of users alone
+ * @throws ApiError for an image or a file, which the chat format allows only in messages of the user
  */
 export function requireText(part: ContentPart, at: string): TextPart {
   if (part.type === 'text') return part
@@ -42,7 +42,7 @@ export interface HistoryCall {
 interface Turn {
   readonly role: 'assistant'
   reasoning: string
-  /** Reasoning after its text or a call: of this message too, unless another text follows it. */
+  /** Reasoning after the turn's text or a call. It belongs to this message, unless another text follows. */
   lastReasoning: string
   content: string | undefined
   readonly calls: HistoryCall[]
@@ -51,7 +51,7 @@ interface Turn {
   readonly media: ContentPart[]
 }
 
-/** The chat format has images and files in messages of users alone. */
+/** One entry of the conversation; the chat format allows images and files only in messages of the user. */
 type Entry =
   | { readonly role: 'system'; readonly parts: TextPart[] }
   | { readonly role: 'user'; readonly parts: ContentPart[] }
@@ -72,7 +72,8 @@ export class Conversation {
     this.#turn = undefined
     const last = this.#entries.at(-1)
     if (last?.role === 'system') {
-      // Not by spreading, here and below: copies add up to hours, and as arguments the parts may overflow the stack.
+      // Pushed one by one, here and below: repeated copies by spreading would take hours, and as call arguments the parts
+      // could overflow the stack.
       for (const part of parts) last.parts.push(part)
     } else this.#entries.push({ role: 'system', parts: [...parts] })
   }
@@ -100,8 +101,8 @@ export class Conversation {
   }
 
   /**
-   * An assistant text that starts a message of its own, unless the current one contains only reasoning. Reasoning
-   * directly before it goes with it.
+   * Adds an assistant text. It starts a message of its own, unless the current one contains only reasoning. Reasoning
+   * directly before the text moves to its message.
    */
   text(text: string): void {
     const former = this.#turn
@@ -119,7 +120,7 @@ export class Conversation {
     this.#calls.set(call.id, turn)
   }
 
-  /** @throws ApiError where no call before it has this id */
+  /** @throws ApiError where no earlier call has this id */
   result(id: string, parts: readonly ContentPart[], param: string): void {
     const turn = this.#calls.get(id)
     if (turn === undefined) {
@@ -161,7 +162,7 @@ function plainMessage({ role, parts }: Exclude<Entry, Turn>): JsonObject {
   return { role, content: onlyText ? textOf(parts) : parts }
 }
 
-/** Whether a turn has more than reasoning. */
+/** Whether a turn contains more than reasoning. */
 function isBegun({ content, calls }: Turn): boolean {
   return content !== undefined || calls.length > 0
 }

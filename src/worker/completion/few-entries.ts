@@ -1,11 +1,14 @@
 import { ApiError } from '../http/errors.ts'
 
-/** More tools than any client offers: their descriptions alone would fill the context of most models. */
+/**
+ * Maximum number of entries. More tools than any client offers: their descriptions alone would fill the context of most
+ * models.
+ */
 export const MAX_ENTRIES = 1024
 
 /**
- * To be asked before anything is done for each entry of a list, such as the tools of a request: a body has room for hundreds of
- * thousands, of which each may take longer than parsing it, and more memory than its text.
+ * To be called before any work on each entry of a list, such as the tools of a request: a body may contain hundreds of
+ * thousands, each of which could take longer than its parsing, and more memory than its text.
  * @param param the member with the list
  * @throws ApiError invalid_request_error
  */
@@ -20,11 +23,14 @@ export function requireFewEntries(list: unknown, param: string): void {
   )
 }
 
-/** More than any client sends; bounds the memory of a request, and the work of naming those that are dropped. */
+/**
+ * Maximum number of unknown members, more than any client sends. It bounds the memory of a request, and the work of naming
+ * dropped members.
+ */
 export const MAX_UNKNOWN_MEMBERS = 256
 
 /**
- * To be asked for each member that the router does not know.
+ * To be called for each member that the router does not know.
  * @param count how many there are so far
  * @throws ApiError invalid_request_error
  */

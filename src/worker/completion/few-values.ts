@@ -6,19 +6,23 @@ import { CONTAINER_BYTES, VALUE_BYTES } from '../json/value-memory.ts'
 const MIB = 1024 * 1024
 
 /**
- * The values of a request are read in one go, and nothing else of the thread runs meanwhile: so many take up to a quarter of a
- * second. The history of an agent, 10 MiB in calls of ordinary length, takes 4 MiB once parsed (docs/faults.md, "Large requests").
+ * Limits of a chat request. Its values are read in one go, which blocks the thread for up to a quarter of a second at this
+ * limit. The history of an agent, 10 MiB in calls of ordinary length, takes 4 MiB once parsed (docs/faults.md, "Large
+ * requests").
  */
 const OF_CHAT: ValueLimits = { memoryBytes: 8 * MIB, names: 50_000 }
 
-/** Token ids in place of texts: 10 MiB of them are two million numbers, of which each takes little time. */
+/**
+ * Limits of an embeddings request, which may have token ids instead of texts: 10 MiB of them are two million numbers, each
+ * of which takes little time.
+ */
 export const OF_EMBEDDINGS: ValueLimits = { memoryBytes: 32 * MIB, names: 50_000 }
 
-/** Text that is shorter never has too many. */
+/** A text below this size never exceeds the limits, bytes. */
 const SMALL_BYTES = 256 * 1024
 
 /**
- * To be asked before JSON of a client is read in one go.
+ * To be called before a client's JSON is read in one go.
  * @throws ApiError `request_too_large`
  */
 export function requireFewValues(json: Bytes, limits: ValueLimits = OF_CHAT): void {

@@ -10,19 +10,19 @@ import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { AnswerTail, ChunkFormat } from '../../protocol/stream-record.ts'
 import type { WholeFormat } from '../../protocol/whole-order.ts'
 
-/** Writes the last event of a stream, also of one that failed. */
+/** Writes the last event of a stream, including one that failed. */
 export interface LastEvents extends LastEvent {
   /**
-   * The last events of a stream that failed, whether or not anything was sent before. The tail is undefined where
-   * something was, and only the daemon knew what.
+   * The last events of a stream that failed, whether or not anything was sent before.
+   * @param tail undefined where something was sent, and only the daemon knew what
    */
   fail(tail: AnswerTail | undefined, error: ApiError): string
 }
 
-/** A format as the daemon is told it. */
+/** A format as it is described to the daemon. */
 export interface OrderedFormat {
   readonly format: ChunkFormat
-  /** For the daemon, ahead of the provider's request. */
+  /** Data for the daemon that is sent in front of the provider's request. */
   readonly ahead?: Bytes
 }
 
@@ -30,16 +30,16 @@ export interface OrderedFormat {
 export interface AnswerFormat {
   /** Precedes the request's id in the answer's own id. */
   readonly idPrefix: string
-  /** Memory for what the answer repeats of the request, bytes; 0 unless given. */
+  /** Memory for the parts of the request that the answer repeats, bytes; default: 0. */
   readonly echoBytes?: number
-  /** Writes the events of a stream here; memory is taken for text that is held. */
+  /** Writes the events of a stream in this program; `takeMemory` reserves memory for text that is held. */
   chunkWriter(head: AnswerHead, takeMemory?: TakeMemory): ChunkWriter
-  /** Lets the daemon write the same events; undefined where it is not to. */
+  /** The order that lets the daemon write the same events; undefined where it cannot. */
   chunkFormat(head: AnswerHead): OrderedFormat | undefined
-  /** Lets the daemon write the body of an answer that is not streamed; undefined where it is not to. */
+  /** The order that lets the daemon write the body of an answer that is not streamed; undefined where it cannot. */
   wholeFormat(): WholeFormat | undefined
   lastEvents(head: AnswerHead): LastEvents
-  /** The body of an answer that is not streamed, to be written as JSON. */
+  /** The body of an answer that is not streamed, to be serialised as JSON. */
   wholeBody(
     answer: ProviderAnswer,
     head: AnswerHead,
@@ -52,7 +52,7 @@ export interface AnswerFormat {
 export interface DecodedRequest {
   readonly chat: ChatRequest
   readonly format: AnswerFormat
-  /** Members that have no meaning here; a header of the answer names them. */
+  /** Members without meaning here; a header of the answer names them. */
   readonly dropped: readonly string[]
 }
 

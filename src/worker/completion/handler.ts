@@ -97,7 +97,7 @@ async function admit(
   }
 }
 
-/** What a request holds besides its body, bytes: the body that it was translated into, and what its answer repeats. */
+/** Bytes that a request holds in addition to its body: the body that it was translated to, and what its answer repeats. */
 function heldBesides(
   clientRequest: Bytes,
   { bytes }: ChatRequest,
@@ -108,10 +108,7 @@ function heldBesides(
 
 const takesSalt = ({ route }: PlannedAttempt) => route.config.cache_salt_field !== undefined
 
-/**
- * The plan of the request, with routes whose circuit is open moved to the end, behind the caller's failover models
- * too.
- */
+/** Plans the request. Routes whose circuit is open are moved to the end, even behind the client's failover models. */
 function planByHealth({ catalogue, health, now, owner }: Context, chat: ChatRequest): ChatPlan {
   const at = now()
   const plan = planChat(catalogue, chat, { order: (routes) => health.prefer(routes, at) })

@@ -26,10 +26,9 @@ export const MEMBER_HEADERS_DOC: NonNullable<Operation['headers']> = {
 }
 
 /**
- * Adds what the headers say about failover, reasoning and attestation. Where the body has the member too, both must
- * agree.
- * @throws ApiError invalid_parameter or invalid_attestation_constraint for a malformed header; invalid_request_error
- *   where header and body differ
+ * Adds failover, reasoning and attestation from the headers. Where the body has the same member, both must agree.
+ * @throws ApiError invalid_parameter or invalid_attestation_constraint for a malformed header; invalid_request_error where
+ *   header and body differ
  */
 export function withHeaderMembers(chat: ChatRequest, headers: Headers): ChatRequest {
   const failover = failoverOf(chat.failover, headers)

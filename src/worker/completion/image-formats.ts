@@ -1,4 +1,4 @@
-/** Whether data is of one format, by its first bytes. */
+/** Checks by its first bytes whether data has a format. */
 type FormatCheck = (head: Uint8Array) => boolean
 
 /** Bytes as text, one character each. */

@@ -8,15 +8,16 @@ import {
 } from '../stream/join-window.ts'
 import type { ClientEnd } from './open-stream.ts'
 
-/** Most bytes that one stream holds back. */
+/** Maximum number of bytes that one stream holds back. */
 const MAX_HELD_BYTES = 16 * 1024
 
 const NOTHING_TO_AWAIT: Promise<void> = Promise.resolve()
 
 /**
- * Joins the events of one stream while many are relayed. They leave at once if the stream has sent nothing for a window; else
- * they wait for the first chunk that is read after it, and at most for a second window. A timer that fires costs about as much as
- * a read, and while chunks come steadily none fires: each ends with what it was for.
+ * Joins the events of one stream into fewer writes while many streams are relayed. Events are sent at once if the stream has
+ * sent nothing for a window; otherwise they wait for the first chunk that is read after the window, and for a second window
+ * at most. A timer that fires costs about as much as a read; while chunks come steadily no timer fires, because each is
+ * stopped when its events are sent.
  */
 export class JoinedSends {
   readonly #client: Pick<ClientEnd, 'send'>
@@ -27,7 +28,7 @@ export class JoinedSends {
   #held: Uint8Array[] = []
   #heldBytes = 0
   #timer: DeadlineTimer | undefined
-  /** What the timer has sent, until the client has taken it. */
+  /** The write that the timer began, until the client has taken it. */
   #sending: Promise<void> | undefined
 
   constructor(client: Pick<ClientEnd, 'send'>, window: JoinWindow, after: After) {
@@ -39,9 +40,9 @@ export class JoinedSends {
   }
 
   /**
-   * Sends complete events now or together with those that follow. Resolves when the next chunk may be read: at most one write is
-   * under way meanwhile; undefined for at once.
-   * @throws unknown when the client has left, also at the call after
+   * Sends complete events now, or together with later ones.
+   * @returns resolves when the next chunk may be read (at most one write is in flight then); undefined: at once
+   * @throws unknown when the client has disconnected; also at the next call
    */
   send(events: Uint8Array): Promise<void> | undefined {
     const now = this.#window.now()
@@ -65,7 +66,7 @@ export class JoinedSends {
     return this.#client.send(bytes)
   }
 
-  /** Nothing more is to be joined. What is held back is still sent with `sendNow`. */
+  /** Stops joining. Events that are held back can still be sent with `sendNow`. */
   leave(): void {
     this.#timer?.stop()
     this.#window.leave(this.#stream)
@@ -84,7 +85,7 @@ export class JoinedSends {
       await sending
       if (this.#sending === sending) this.#sending = undefined
     } catch {
-      // It stays, so that the next call learns of it.
+      // `#sending` keeps the rejected promise, so that the next `send` reports it.
     }
   }
 

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 
 /**
- * Lists from a client's body. They are checked up to the first wrong element: `z.array` collects a description of every
- * wrong one, and a body has room for millions, which cost gigabytes.
+ * A schema for lists in a client's body, which are checked only up to the first wrong element: `z.array` collects a
+ * description of every wrong one, and a body may have millions, which would cost gigabytes.
  */
 export function listOf<Element>(isElement: (value: unknown) => value is Element) {
   return z.custom<Element[]>(
@@ -11,7 +11,7 @@ export function listOf<Element>(isElement: (value: unknown) => value is Element)
   )
 }
 
-/** An object whose values are all strings, checked up to the first that is none. */
+/** A schema for objects whose values are all strings, checked only up to the first wrong value. */
 export const textsByName = z.custom<Readonly<Record<string, string>>>(
   (value) => isJsonObject(value) && Object.values(value).every(isText),
 )
@@ -20,7 +20,7 @@ export function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
 
-/** Whether a value is an object with a text as this member. */
+/** Makes a check for objects that have a string as this member. */
 export function hasText<Name extends string>(member: Name) {
   return (value: unknown): value is JsonObject & Readonly<Record<Name, string>> =>
     isJsonObject(value) && isText(value[member])

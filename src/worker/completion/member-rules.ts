@@ -9,8 +9,8 @@ import { requireFewUnknown } from './few-entries.ts'
 import { requireFewValues } from './few-values.ts'
 
 /**
- * How one member of a request in one API format is treated. The decoders follow these tables, and
- * `docs/front-doors.md` shows them.
+ * How one request member of one API format is treated. The decoders follow these tables, and `docs/front-doors.md` shows
+ * them.
  */
 export interface MemberRule {
   readonly member: string
@@ -31,12 +31,12 @@ export function mapped(member: string, note: string): MemberRule {
   return { member, becomes: 'mapped', note }
 }
 
-/** A member that is left out, and why. */
+/** A member that is dropped, with the reason. */
 export function dropped(member: string, note: string): MemberRule {
   return { member, becomes: 'dropped', note }
 }
 
-/** A member that no request may have; `note` says what to do instead. */
+/** A member that no request may have; `note` says what to use instead. */
 export function refused(
   member: string,
   note: string,
@@ -89,8 +89,8 @@ export function refusalOf({ member, note, code, details }: Omit<MemberRule, 'bec
 const MEANING = { mapped: 'Becomes', dropped: 'Dropped:', refused: 'Refused:' } as const
 
 /**
- * Every member of a table for the interface description, with how it is treated.
- * @param forms of the members that are checked; any value is described for others
+ * Describes every member of a table, with its treatment, for the interface description.
+ * @param forms schemas of the checked members; others are described as any value
  */
 export function describeMembers(
   rules: readonly MemberRule[],
@@ -110,8 +110,8 @@ export function ruleTable(rules: readonly MemberRule[]): ReadonlyMap<string, Mem
 }
 
 /**
- * The JSON object that a body holds.
- * @throws ApiError request_too_large where it has too many values, else invalid_request_error, also where it is nested so
+ * Parses the JSON object of a body.
+ * @throws ApiError request_too_large where it has too many values, else invalid_request_error; also where it is nested so
  *   deeply that reading or writing it could overflow the stack
  */
 export function parseBodyObject(bytes: Bytes, limits?: ValueLimits): JsonObject {
@@ -142,7 +142,7 @@ function refuseDeepNesting(bytes: Bytes): void {
   }
 }
 
-/** Those of the named members that are present. */
+/** The named members that are present. */
 export function pick(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(
     names.flatMap((name) => (members[name] === undefined ? [] : [[name, members[name]]])),
@@ -150,8 +150,8 @@ export function pick(members: JsonObject, names: readonly string[]): JsonObject 
 }
 
 /**
- * An empty `model` counts as absent: programs send one where nobody has chosen a model.
- * @throws ApiError missing_field for the first of the named members that is absent
+ * Requires members. An empty `model` counts as absent: programs send one where nobody has chosen a model.
+ * @throws ApiError missing_field for the first named member that is absent
  */
 export function requireMembers(members: JsonObject, names: readonly string[]): void {
   const isAbsent = (name: string) =>

@@ -6,7 +6,7 @@ const PARAM = 'image_url.url'
 /** Number of base64 characters decoded for the format check: enough for the brands of an AVIF file. */
 const HEAD_CHARACTERS = 128
 
-/** @throws ApiError unsupported_image_url for a URL that points elsewhere */
+/** @throws ApiError unsupported_image_url for a URL that is not a data URL */
 export function refuseRemoteUrl(url: string): void {
   if (/^data:/i.test(url)) return
   throw new ApiError(
@@ -17,9 +17,9 @@ export function refuseRemoteUrl(url: string): void {
 }
 
 /**
- * Checks the image of an OCR request: a base64 data URL of one of eleven formats, whose first bytes must match the
- * declared one (see docs/api.md). Only those bytes are decoded.
- * @throws ApiError unsupported_image_url for a URL that points elsewhere, else invalid_request_error
+ * Checks the image of an OCR request: a base64 data URL of one of eleven formats, whose first bytes must match the declared
+ * one (see docs/api.md). Only those bytes are decoded.
+ * @throws ApiError unsupported_image_url for a URL that is not a data URL, else invalid_request_error
  */
 export function checkImageUrl(url: string): void {
   refuseRemoteUrl(url)

@@ -18,10 +18,13 @@ const imagePart = z.object({
 })
 const textPart = z.object({ type: z.literal('text'), text: z.string() })
 
-/** Far more than an OCR message may have; counted before they are checked, so that a long list costs nothing. */
+/**
+ * Maximum number of parts, far more than an OCR message may have; checked before the parts are, so that a long list costs
+ * nothing.
+ */
 const MAX_PARTS = 32
 
-/** Plain text is accepted: the provider then answers without an image. */
+/** Text content is accepted: the provider then answers without an image. */
 const userMessage = z.object({
   role: z.literal('user'),
   content: z.union([
@@ -34,8 +37,8 @@ const userMessage = z.object({
 })
 
 /**
- * Checks the rules of an OCR route (see docs/api.md). Not checked: the size of the page, which the provider limits,
- * and members beside `role` and `content`, which it ignores.
+ * Checks the rules of an OCR route (see docs/api.md). Not checked: the size of the page, which the provider limits, and
+ * members of the message other than `role` and `content`, which it ignores.
  * @throws ApiError unsupported_reasoning, unsupported_image_url or invalid_request_error, always with `param`
  */
 export function checkOcrRequest(request: ChatRequest): void {
@@ -60,8 +63,8 @@ export function checkOcrRequest(request: ChatRequest): void {
 }
 
 /**
- * Every image of the request, even of a request that is otherwise invalid: a remote image is reported first. Without schemas,
- * which take a microsecond for each of hundreds of thousands of parts that are none.
+ * The URLs of all images, even in a request that is otherwise invalid, so that a remote image is reported first. Written
+ * without schemas, which would take a microsecond for each of perhaps hundreds of thousands of other parts.
  */
 function imageUrls({ bytes, messages }: ChatRequest): readonly string[] {
   const parts = elementsOf(valueOf(bytes, messages)).flatMap((message) =>
@@ -82,7 +85,7 @@ function memberOf(value: unknown, name: string): unknown {
   return isJsonObject(value) ? value[name] : undefined
 }
 
-/** `temperature` and `skip_special_tokens` may only have the values that are sent anyway. */
+/** Checks that `temperature` and `skip_special_tokens` have only the values that are sent anyway. */
 function checkFixedMembers({ bytes, otherMembers, temperature }: ChatRequest): void {
   if (temperature !== undefined && temperature !== 0) {
     throw invalid('OCR models run at "temperature" 0.', 'temperature')

@@ -9,16 +9,19 @@ import type { StreamedAnswer } from '../stream/streamed-answer.ts'
 
 /** The client's end of a stream. */
 export interface ClientEnd {
-  /** Whether the bytes pass through this program, which digests and records them; otherwise the runtime moves them. */
+  /** Whether the bytes pass through this program, which then hashes and records them; otherwise the runtime moves them. */
   readonly seesBytes: boolean
   /** Sends complete events; resolves once the client's connection has taken them. */
   send(events: Uint8Array): Promise<void>
   /**
-   * Sends `head` and then all of `body`, complete events that need no change. Resolves once they are taken.
+   * Sends `head` and then all of `body`: complete events that need no change. Resolves once they are taken.
    * @throws unknown when either side fails
    */
   take(head: Uint8Array, body: ReadableStream<Uint8Array>): Promise<void>
-  /** Ends the part that a receipt covers and returns its SHA-256 in hex; of bytes that it sees. */
+  /**
+   * Ends the part that a receipt covers.
+   * @returns its SHA-256 in hex; only where this end sees the bytes
+   */
   seal(): Promise<string>
   /** Sends the last bytes and ends the stream. Failures are ignored. */
   finish(last: Uint8Array): Promise<void>
@@ -35,29 +38,32 @@ export interface PumpedEnd extends ClientEnd {
 export type StreamEnd =
   | { readonly kind: 'complete' }
   | { readonly kind: 'client_gone' }
-  /** `failure`: what the route did; null where the router itself gave up. */
+  /** `failure`: the route's failure; null where the router itself ended the stream. */
   | { readonly kind: 'cut'; readonly failure: Failure | null; readonly error: ApiError }
 
-/** A stream of which no more is read. */
+/** A stream that has ended, with what settles it. */
 export interface RelayedStream {
   readonly end: StreamEnd
   readonly answer: StreamedAnswer
   /** SHA-256 of the provider's bytes in hex. To be called once, for a complete answer. */
   readonly providerDigest: () => Promise<string>
-  /** SHA-256 in hex of what was sent to a client whose end does not see the bytes. */
+  /** SHA-256 in hex of what was sent, for a client's end that does not see the bytes. */
   readonly clientDigest: string | undefined
-  /** The last events instead of those of a complete answer. */
+  /** The last events for a failed answer, in place of those of a complete one. */
   readonly fail: (error: ApiError) => Bytes
 }
 
 /** A provider's stream that has reached the commit point: its first delta with content, or its finish. */
 export interface CommittedStream {
-  /** A client's end for bytes that are for it as they are, since the daemon wrote them. Undefined where this program writes them. */
+  /**
+   * Opens a client's end to which the runtime moves the bytes unchanged, because the daemon wrote them. Undefined where this
+   * program writes them.
+   */
   readonly pumped?: (onDisconnect: () => void) => Promise<PumpedEnd>
   /**
-   * Relays the stream to its end, so that a slow client slows the provider down. An answer is complete if and only if it
-   * has a finish reason.
-   * @param carried the call whose answer it is
+   * Relays the stream to its end, with back-pressure: a slow client slows the provider down. An answer is complete if and
+   * only if it has a finish reason.
+   * @param carried the call whose answer is relayed
    */
   relayTo(
     client: ClientEnd,
@@ -76,13 +82,13 @@ export interface OpenStream {
   readonly decoded: boolean
 }
 
-/** An attempt whose provider has accepted the prompt, and what it has produced so far. */
+/** An attempt whose provider has accepted the prompt, with a function for what it has produced so far. */
 export interface AcceptedAttempt {
   readonly attempt: PlannedAttempt
   readonly produced: () => Promise<Produced>
 }
 
-/** The end of a committed stream whose thread of the daemon was lost. */
+/** The end of a committed stream whose daemon thread was lost. */
 export function cutByLoss({ error, failure }: LostThread): StreamEnd {
   return { kind: 'cut', failure: failure ?? null, error: toApiError(error) }
 }

@@ -5,7 +5,7 @@ import { IDEMPOTENCY_ERRORS, IDEMPOTENCY_HEADER_DOC } from '../idempotency/key-h
 import { MEMBER_HEADERS_DOC } from './header-members.ts'
 import { TIMEOUT_HEADER_DOC } from './options.ts'
 
-/** The request headers of every endpoint that bills by the token. */
+/** The request headers of every endpoint that bills by tokens. */
 export const PAID_CHAT_HEADERS: NonNullable<Operation['headers']> = {
   ...RECEIPT_HEADER,
   ...IDEMPOTENCY_HEADER_DOC,
@@ -13,7 +13,7 @@ export const PAID_CHAT_HEADERS: NonNullable<Operation['headers']> = {
   ...MEMBER_HEADERS_DOC,
 }
 
-/** The headers of their answers. */
+/** The headers of these endpoints' answers. */
 export const PAID_CHAT_ANSWER_HEADERS: NonNullable<Operation['answerHeaders']> = {
   ...PAID_ANSWER_HEADERS,
   'x-service-dropped-members': 'Members of the request that were not forwarded to the provider.',

@@ -6,9 +6,9 @@ import { wantsReceipt } from '../../protocol/wants-receipt.ts'
 /** Options from the service's own request headers. */
 export interface ChatOptions {
   readonly receipt: boolean
-  /** Budget of a request that is not streamed, in milliseconds; streams have limits of their own. */
+  /** Time budget of a request that is not streamed, ms; streams have limits of their own. */
   readonly timeoutMs: number
-  /** Whether the caller set that budget, shorter than the service's own. */
+  /** Whether the client set a budget that is shorter than the service's default. */
   readonly hurried: boolean
 }
 

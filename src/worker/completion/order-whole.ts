@@ -8,7 +8,7 @@ import { orderedBilling } from '../stream/ordered-billing.ts'
 import { billingBound, type AdmittedChat } from './admitted.ts'
 import { answerId } from './answer-head.ts'
 
-/** Orders the answer to this attempt from the daemon; undefined where the daemon is not to write it. */
+/** The order that lets the daemon write the answer to this attempt; undefined where the daemon cannot. */
 export async function orderWhole(
   admitted: AdmittedChat,
   { route, failover }: PlannedAttempt,

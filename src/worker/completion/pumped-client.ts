@@ -3,8 +3,8 @@ import type { PumpedEnd } from './open-stream.ts'
 import { openPipe } from './pipe.ts'
 
 /**
- * The client's end of a stream that the runtime moves: for bytes that another has written and digested, from their
- * start. Frames cost a third of what they cost where this program sees each of them.
+ * The client's end of a stream that the runtime moves: for bytes that the daemon has written and hashed from their start.
+ * Frames cost a third of what they cost where this program sees each of them.
  */
 export class PumpedClient implements PumpedEnd {
   readonly seesBytes = false
@@ -12,11 +12,11 @@ export class PumpedClient implements PumpedEnd {
   readonly #writable: WritableStream<Uint8Array>
   readonly #onDisconnect: () => void
   readonly #stop = new AbortController()
-  /** Whether the source failed, which may have been in the middle of an event. */
+  /** Whether the source failed, perhaps in the middle of an event. */
   #cutOff = false
   #writer: WritableStreamDefaultWriter<Uint8Array> | undefined
 
-  /** @param onDisconnect called when the client has left */
+  /** @param onDisconnect called when the client has disconnected */
   constructor(onDisconnect: () => void) {
     const { readable, writable } = openPipe()
     this.readable = readable
@@ -26,7 +26,7 @@ export class PumpedClient implements PumpedEnd {
 
   async take(head: Uint8Array, body: ReadableStream<Uint8Array>): Promise<void> {
     const writer = this.#writable.getWriter()
-    // So that `abandon` reaches a client that does not even read this.
+    // Kept so that `abandon` reaches a client that does not even read the head.
     this.#writer = writer
     try {
       await writer.write(head)

@@ -21,7 +21,7 @@ import {
   type StreamEnd,
 } from './open-stream.ts'
 
-/** A provider's stream that this worker reads. */
+/** The state of a provider's stream that this worker reads. */
 interface ReadStream {
   readonly clock: AttemptClock
   readonly reader: ByteReader
@@ -32,12 +32,12 @@ interface ReadStream {
 
 /** How a provider's stream is relayed. */
 export interface RelayRules {
-  /** How long the provider may be silent. */
+  /** How long the provider may be silent, ms. */
   readonly idleMs: number
   readonly last: LastEvents
-  /** How long events may wait for those that follow. */
+  /** The window in which events may wait for later ones. */
   readonly window: JoinWindow
-  /** Measures that time, by a timer that ends once it is stopped: nearly all of them are. */
+  /** Measures the window. Its timers must be cheap to stop, because nearly all of them are stopped. */
   readonly after: After
 }
 
@@ -51,8 +51,8 @@ interface Opening {
 /**
  * Reads a provider's stream up to its commit point. Opening events are held back, so a failure here is invisible to the
  * client.
- * @throws AttemptFailure
- * @throws BrokenStream
+ * @throws AttemptFailure when the connection is lost or the stream ends too early
+ * @throws BrokenStream when the stream is invalid
  */
 export async function readToCommit(
   body: ReadableStream<Bytes>,
@@ -62,7 +62,7 @@ export async function readToCommit(
 ): Promise<CommittedStream> {
   const read = { clock, reader: openByteReader(body), stream, digest: createDigest(), rules }
   const opening = await readOpening(read)
-  // The router may have to wait for something before it relays, and reads nothing meanwhile.
+  // Unlimited: before it relays, the router may have to wait for something else, and reads nothing meanwhile.
   clock.enter(undefined)
   return {
     relayTo: async (client, clientDisconnected, carried) => ({
@@ -94,8 +94,8 @@ async function readOpening({ reader, stream, digest, clock }: ReadStream): Promi
 }
 
 /**
- * One read, one encoding and at most one write at a time. While many streams are relayed, the events of several reads are
- * written together, except those before the first output and after the finish reason.
+ * Relays with one read, one encoding and at most one write at a time. While many streams are relayed, the events of several
+ * reads are written together, except those before the first output and after the finish reason.
  */
 async function relay(
   read: ReadStream,
@@ -107,7 +107,7 @@ async function relay(
   const { clock, reader, stream, digest, rules } = read
   const sends = new JoinedSends(client, rules.window, rules.after)
   clock.enter(rules.idleMs)
-  // As with all that follows, the time that the client takes is not the provider's.
+  // Here and below: the time that the client takes is not a delay of the provider.
   clock.pauseTimeout()
   try {
     await sends.sendNow(head)
@@ -136,7 +136,7 @@ async function relay(
   }
 }
 
-/** Classifies an interruption: who ended the stream, and whether the answer was complete by then. */
+/** Classifies an interruption: who ended the stream, and whether the answer was already complete. */
 async function endOf(
   cause: unknown,
   { clock, stream }: ReadStream,
@@ -146,7 +146,7 @@ async function endOf(
 ): Promise<StreamEnd> {
   if (clientDisconnected.aborted) return { kind: 'client_gone' }
   const broken = cause instanceof BrokenStream ? cause : undefined
-  // What was held back came before the interruption, and so before what is sent next.
+  // Events that were held back came before the interruption, so they are sent first.
   const sent = sends.sendNow(broken?.output).catch(() => {})
   if (broken !== undefined) {
     await sent
@@ -154,7 +154,7 @@ async function endOf(
   }
   if (stream.finishReason !== undefined) return { kind: 'complete' }
   const failure = lostConnection(clock, false)
-  // A daemon that is lost looks no different from a provider that breaks off or falls silent.
+  // A lost daemon looks like a provider that breaks off or falls silent, so it is checked.
   const lost = failure instanceof SilentFailure ? await carried.lostThread() : undefined
   return lost === undefined ? cutBy(failure) : cutByLoss(lost)
 }

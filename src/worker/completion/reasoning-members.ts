@@ -5,8 +5,8 @@ import { REFUSED_MEMBERS } from './chat-members.ts'
 import { refusalOf } from './member-rules.ts'
 
 /**
- * Refuses every way to request reasoning other than one effort name in `reasoning`. For plans without OCR rules;
- * where those apply, `checkOcrRequest` answers instead.
+ * Refuses every way to request reasoning other than one effort name in `reasoning`. For plans without OCR rules; for the
+ * others, `checkOcrRequest` checks.
  * @throws ApiError invalid_request_error naming the member
  */
 export function checkReasoningMembers({ reasoningMembers, reasoning }: ChatRequest): void {

@@ -18,8 +18,8 @@ export const MAX_BODY_BYTES = 10 * 1024 * 1024
 const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
 
 /**
- * The body of a request to an endpoint of the chat models.
- * @throws ApiError `request_too_large` above 10 MiB
+ * Reads the body of a request to an endpoint of the chat models.
+ * @throws ApiError `request_too_large` above 10 MiB, and the other errors of `readBody`
  */
 export function readChatBody(
   request: Request,

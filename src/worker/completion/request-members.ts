@@ -15,7 +15,7 @@ const tokens = z.int(TOKENS).min(1, TOKENS).optional()
 
 const TEMPERATURE = 'must be a number from 0 to 2'
 
-/** Counted before the entries are checked, so that a long list costs nothing. */
+/** The number of entries is checked before the entries, so that a long list costs nothing. */
 export const failoverSchema = z
   .array(z.unknown(), 'must be an array of strings')
   .max(MAX_FAILOVERS, `must have at most ${MAX_FAILOVERS} entries`)
@@ -44,7 +44,7 @@ const { model: selector, ...optionalMembers } = members.shape
 
 /**
  * The whole body for the interface description: members checked here, members forwarded unread, and members scanned
- * elsewhere. For all others the routes decide (`forward`). Null counts as absent.
+ * elsewhere. For all others the route's `forward` decides. Null counts as absent.
  */
 export const chatBodySchema = z.looseObject({
   model: selector,
@@ -83,9 +83,9 @@ type CheckedMembers = Pick<
 >
 
 /**
- * Checks the scalar members and fills in their defaults. `valueNamed` returns a member's value, undefined where it is
- * absent or null. `max_completion_tokens` is another name of `max_tokens`; two different values are refused, because
- * it is unclear which one is meant.
+ * Checks the scalar members and fills in their defaults. `max_completion_tokens` is another name of `max_tokens`; two
+ * different values are refused, because it is unclear which one is meant.
+ * @param valueNamed returns a member's value, undefined where it is absent or null
  * @throws ApiError invalid_request_error with the member's name, never its value
  */
 export function checkMembers(valueNamed: (name: string) => unknown): CheckedMembers {
@@ -107,7 +107,10 @@ export function checkMembers(valueNamed: (name: string) => unknown): CheckedMemb
   return { model, stream, includeUsage, includeReasoning, failover, temperature, maxTokens }
 }
 
-/** One by one: most members are absent from most requests, and the schema of all takes as long for those. */
+/**
+ * Checks a single member: most members are absent from most requests, and one schema for all would spend time on those as
+ * well.
+ */
 function readMember<Schema extends z.ZodType>(
   name: string,
   value: unknown,

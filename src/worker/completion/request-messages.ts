@@ -2,7 +2,7 @@ import type { JsonCursor, Range } from '../json/scan.ts'
 import type { MediaKind, Messages } from '../provider/chat-request.ts'
 import { scanPart } from './request-parts.ts'
 
-/** The result of scanning `messages`: its facts, or a description of the error for the caller. */
+/** The result of scanning `messages`: its facts, or a description of the problem for the client. */
 export type MessagesScan = Messages | (Range & { readonly problem: string })
 
 /** The content of the messages, counted during the scan. */
@@ -18,9 +18,9 @@ interface Message {
   role: string | undefined
   contentFits: boolean
   hasReasoning: boolean
-  /** Of all messages. */
+  /** The counts of all messages. */
   readonly content: Content
-  /** The body. */
+  /** The bytes of the body. */
   readonly bytes: Uint8Array
 }
 
@@ -35,8 +35,9 @@ const MEMBER_READERS: ReadonlyMap<string, (cursor: JsonCursor, message: Message)
 )
 
 /**
- * Scans `messages` during the one pass over the body. Each must be an object with a string `role`, and as `content` a
- * string, an array or nothing; the provider checks what is deeper. `bytes` is the body.
+ * Scans `messages` during the single pass over the body. Each message must be an object with a string `role`, and as
+ * `content` a string, an array or nothing; the provider checks everything deeper.
+ * @param bytes the body
  */
 export function scanMessages(cursor: JsonCursor, bytes: Uint8Array): MessagesScan {
   if (cursor.peek() !== 'array') {

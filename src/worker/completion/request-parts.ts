@@ -2,7 +2,7 @@ import { utf8 } from '../../protocol/bytes.ts'
 import type { JsonCursor, Range } from '../json/scan.ts'
 import type { MediaKind } from '../provider/chat-request.ts'
 
-/** The content of one part, as far as its cost depends on it. */
+/** The content of one part, as far as the cost depends on it. */
 export interface ContentPart {
   /** UTF-8 bytes of its text once decoded. */
   readonly textBytes: number
@@ -16,7 +16,10 @@ export interface ContentPart {
 /** Content parts whose text counts as text. */
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal', 'thinking'])
 
-/** Types of parts with a medium in the member of the same name; `data` is base64 alone, `url` may be a data URL. */
+/**
+ * Types of parts whose medium is in the member of the same name. `payload` names the member that holds it: `data` is plain
+ * base64, `url` may be a data URL.
+ */
 const MEDIA_PARTS: ReadonlyMap<string, { readonly kind: MediaKind; readonly payload: string }> =
   new Map([
     ['image_url', { kind: 'image', payload: 'url' }],
@@ -52,7 +55,7 @@ export function scanPart(cursor: JsonCursor, bytes: Uint8Array): ContentPart {
   }
 }
 
-/** Length of the medium in the value ahead, as written; 0 where it is remote. */
+/** Length of the inline medium in the next value, bytes as written; 0 where it is remote. */
 function inlineBytes(cursor: JsonCursor, bytes: Uint8Array, payload: string): number {
   let length = 0
   const take = () => {
@@ -71,7 +74,7 @@ function inlineBytes(cursor: JsonCursor, bytes: Uint8Array, payload: string): nu
 
 const DATA_URL = utf8('"data:')
 
-/** Whether a string, as written, begins as a data URL in lower case, which all clients use. */
+/** Whether a string, as written, begins with `data:` in lower case, as all clients write it. */
 function isDataUrl(bytes: Uint8Array, { start }: Range): boolean {
   return DATA_URL.every((byte, index) => bytes[start + index] === byte)
 }

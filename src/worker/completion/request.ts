@@ -15,24 +15,24 @@ import { refusalOf } from './member-rules.ts'
 import { checkMembers } from './request-members.ts'
 import { scanMessages, type MessagesScan } from './request-messages.ts'
 
-/** Every member that the router reads or sends to every route; of all others only the range is recorded. */
+/** Every member that the router reads or sends to every route; for all others only the byte range is recorded. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([...READ_MEMBERS, ...REASONING_MEMBERS])
 
-/** The longest value that is parsed here, bytes: none of these members is as long in any valid request. */
+/** Maximum size of a value that is parsed here, bytes; no valid request has a longer one. */
 const MAX_VALUE_BYTES = 64 * 1024
 
-/** More answers than any provider returns for one request; keeps a reservation finite. */
+/** Maximum number of answers, more than any provider returns for one request; keeps a reservation finite. */
 const MAX_CHOICES = 16_384
 
 /** A decimal digit of any script. */
 const HAS_DIGIT = /\p{Nd}/u
 
 /**
- * Reads and checks a chat completion body as far as possible without the catalogue; what depends on the planned route
- * is left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and a null counts
- * as absent (see docs/api.md); `attestation` must not be repeated.
- * @throws ApiError missing_field for `model` and `messages`, invalid_attestation_constraint, else
- *   invalid_request_error; none quotes the body
+ * Reads and checks a chat completion body as far as possible without the catalogue; what depends on the planned route is
+ * checked by `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and null counts as
+ * absent (see docs/api.md); `attestation` must not be repeated.
+ * @throws ApiError missing_field for `model` and `messages`, invalid_attestation_constraint, else invalid_request_error;
+ *   none quotes the body
  */
 export function parseChatRequest(bytes: Bytes): ChatRequest {
   const { members, otherMembers, messages, attestation } = readOutline(bytes)
@@ -72,8 +72,8 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
 }
 
 /**
- * Refuses unsupported members, and misspellings of `attestation`. Those about reasoning are left to `checkReasoningMembers`, because OCR rules answer
- * differently.
+ * Refuses unsupported members, and misspellings of `attestation`. Members about reasoning are left to
+ * `checkReasoningMembers`, because OCR routes have other errors for them.
  */
 function refuseForeign(bytes: Bytes, otherMembers: Outline['otherMembers']): void {
   for (const [name, range] of otherMembers) {
@@ -92,8 +92,8 @@ interface Outline {
 }
 
 /**
- * The one pass over the whole body: checks its syntax and finds the members worth keeping. 10 MiB of chat in
- * messages of ordinary length take 20 to 40 ms on Node 24.
+ * The single pass over the whole body: checks its syntax and finds the members worth keeping. 10 MiB of chat in messages of
+ * ordinary length take 20 to 40 ms on Node 24.
  */
 function readOutline(bytes: Bytes): Outline {
   const members = new Map<string, Range>()
@@ -130,8 +130,8 @@ function effortOf(reasoning: unknown): ChatRequest['reasoning'] {
 }
 
 /**
- * `n` is forwarded unchecked, so a number in quotes counts too: some providers accept one. Python reads `"1_000"` as 1,000;
- * a text whose digits are read differently from provider to provider counts as the most answers.
+ * The number of answers that `n` may request. `n` is forwarded unchecked, so a number in a string counts too: some providers
+ * accept one. Python reads `"1_000"` as 1,000. A text with digits that providers may read differently counts as the maximum.
  */
 function choicesOf(n: unknown): number {
   if (typeof n !== 'number' && typeof n !== 'string') return 1

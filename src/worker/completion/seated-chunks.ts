@@ -8,11 +8,11 @@ const NOTHING = new Uint8Array(0)
 
 const cutOff = () => new Error('the chunks did not all come to the client')
 
-/** Chunks that come to a seat of the isolate's connection for chunks. */
+/** Chunks that the daemon sends to a seat of the isolate's connection for chunks. */
 export class SeatedChunks implements ChunkSource {
   readonly #seat: Seat
 
-  /** @param call ends the call, and with it the chunks */
+  /** @param call its abort ends the call, and with it the chunks */
   constructor(seat: Seat, call: OwnSignal) {
     this.#seat = seat
     if (call.aborted) seat.cut()
@@ -38,7 +38,7 @@ export class SeatedChunks implements ChunkSource {
     if ((await this.#seat.over) !== 'taken') throw cutOff()
   }
 
-  /** The chunks come in another way, or not at all. */
+  /** To be called when the chunks come in another way, or not at all. */
   leave(): void {
     this.#seat.cut()
   }

@@ -3,15 +3,15 @@ import type { Seat } from '../chunks/seat.ts'
 import { END_OF_EVENT } from '../stream/event-boundary.ts'
 import type { PumpedEnd } from './open-stream.ts'
 
-/** The client's end of a stream whose chunks come to a seat, from which the runtime moves them. */
+/** The client's end of a stream whose chunks arrive at a seat, from which the runtime moves them. */
 export class SeatedClient implements PumpedEnd {
   readonly seesBytes = false
   readonly readable: ReadableStream<Uint8Array>
   readonly #seat: Seat
-  /** Whether the chunks were cut, which may have been in the middle of an event. */
+  /** Whether the chunks were cut, perhaps in the middle of an event. */
   #cutOff = false
 
-  /** @param onDisconnect called when the client has left */
+  /** @param onDisconnect called when the client has disconnected */
   static async open(seat: Seat, onDisconnect: () => void): Promise<SeatedClient> {
     return new SeatedClient(seat, await seat.openForClient(), onDisconnect)
   }
@@ -41,7 +41,7 @@ export class SeatedClient implements PumpedEnd {
   }
 
   async finish(last: Uint8Array): Promise<void> {
-    // A client that has left by now lacks these bytes alone; the settlement they report is stored already.
+    // A client that has disconnected by now misses only these bytes; the settlement they report is stored already.
     await this.#seat.send(this.#cutOff ? concatBytes(END_OF_EVENT, last) : last)
     this.#seat.close()
   }

@@ -5,15 +5,15 @@ import type { Exchange } from '../settle/exchange.ts'
 import { settleDelivered } from '../settle/settle.ts'
 import type { AdmittedChat } from './admitted.ts'
 
-/** What settling needs of an admitted request. */
+/** What settling needs from an admitted request. */
 type Admitted = Pick<AdmittedChat, 'context' | 'admission'>
 
-/** Pauses before a failed settlement is retried: in total shorter than the reservation is kept. */
+/** Pauses before each retry of a failed settlement, ms; their sum is shorter than the reservation is kept. */
 const RETRY_PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 16_000]
 
 /**
- * Writes the usage row of an exchange without a receipt. If that fails, it is retried in the background for half a
- * minute; if the storage stays unavailable, the sweep closes the reservation.
+ * Settles an exchange without a receipt. If that fails, it is retried in the background for half a minute; if the storage
+ * stays unavailable, the sweep releases the reservation.
  */
 export async function settleUnreceipted(admitted: Admitted, exchange: Exchange): Promise<void> {
   if (await wasSettled(admitted, exchange)) return

@@ -25,7 +25,7 @@ import { SeatedChunks } from './seated-chunks.ts'
 import { WrittenStream } from './written-stream.ts'
 
 /**
- * The streaming attempt of a request on one route, up to the commit point. Opening frames are held back, so a failure
+ * Makes the streaming attempt of a request on one route, up to the commit point. Opening frames are held back, so a failure
  * here is invisible to the client.
  * @param onAccepted called once the provider has accepted the prompt, and with undefined when it fails after that
  * @returns a function that throws AttemptFailure
@@ -60,7 +60,7 @@ export function streamAttempt(
         classify: classifyResponse,
       })
       clock.enter(timeouts.first_delta_ms)
-      // While the provider works, so that no delta waits for it.
+      // Hashed while the provider works, so that no delta waits for it.
       const requestDigest = await sha256Hex(body)
       const last = admitted.format.lastEvents(head)
       const written = chunkSource(reply, seated)
@@ -75,14 +75,14 @@ export function streamAttempt(
     } catch (error) {
       const reason = toAttemptFailure(error)
       clock.abort(reason)
-      // A request that was aborted by its client is still billed for what the provider has produced.
+      // An attempt that the client's disconnect aborted is still billed for what the provider has produced.
       if (!budget.signal.aborted) onAccepted(undefined)
       throw reason
     }
   }
 }
 
-/** What the way to the commit point needs of the attempt. */
+/** What reading up to the commit point needs from the attempt. */
 interface Reading {
   readonly attempt: PlannedAttempt
   readonly clock: AttemptClock
@@ -91,7 +91,7 @@ interface Reading {
   readonly onAccepted: (accepted: AcceptedAttempt) => void
 }
 
-/** A stream whose chunks the daemon writes, at its commit point. */
+/** Waits for the commit point of a stream whose chunks the daemon writes. */
 async function writtenToCommit(
   { context: { link } }: AdmittedChat,
   ordered: ChunkOrder,
@@ -105,7 +105,7 @@ async function writtenToCommit(
   return written
 }
 
-/** A stream that is read and written here, at its commit point. */
+/** Reads a stream up to its commit point, in this program. */
 function readHere(
   admitted: AdmittedChat,
   reply: ProviderReply,
@@ -123,7 +123,7 @@ function readHere(
   })
 }
 
-/** Where the chunks come from that the daemon writes; undefined where the reply is the provider's own stream. */
+/** The source of the chunks that the daemon writes; undefined where the reply is the provider's own stream. */
 function chunkSource(
   reply: ProviderReply,
   seated: SeatedChunks | undefined,
@@ -133,7 +133,7 @@ function chunkSource(
   return reply.chunks === 'written' ? new AnsweredChunks(streamOf(reply)) : undefined
 }
 
-/** The stage for a stream that is read and written here. */
+/** Decodes and encodes a stream in this program. */
 function answerStream(
   { context, chat, format }: AdmittedChat,
   head: AnswerHead,
@@ -145,13 +145,13 @@ function answerStream(
   return new AnswerStream(reading, format.chunkWriter(head, takeMemory), last)
 }
 
-/** Beyond the time that a stream may last, ms. */
+/** How much longer than a stream may last the daemon keeps the stream's record, ms. */
 const RECORD_SLACK_MS = 60_000
 
-/** The longest time that timers take, ms. */
+/** The longest delay of a timer, ms. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** Orders the chunks of this answer from the daemon; undefined where it is not to write them. */
+/** The order that lets the daemon write the chunks of this answer; undefined where it cannot. */
 function order(admitted: AdmittedChat, route: Route, head: AnswerHead): OrderedChunks | undefined {
   const { context, chat, format } = admitted
   const ordered = format.chunkFormat(head)
@@ -168,7 +168,7 @@ function order(admitted: AdmittedChat, route: Route, head: AnswerHead): OrderedC
       billing: orderedBilling(billingBound(admitted, route)),
       idle_ms,
       keep_alive_ms,
-      // A client may take as long for an answer as a stream may last.
+      // A client may take as long to read an answer as a stream may last.
       record_ms: Math.min(stream_ms + RECORD_SLACK_MS, MAX_TIMER_MS),
     },
     ahead: ordered.ahead,

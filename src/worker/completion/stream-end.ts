@@ -22,7 +22,7 @@ import {
   type StreamEnd,
 } from './open-stream.ts'
 
-/** A client's end; one that sees the bytes records them for repeats of the request. */
+/** A client's end; one that sees the bytes also records them for repeats of the request. */
 type StreamClient = ClientEnd & Partial<Pick<ClientStream, 'recorded'>>
 
 /**
@@ -56,7 +56,7 @@ async function endCut(
   await settleUnreceipted(admitted, await withAnswer(admitted, open, exchange, client, last))
   if (failure !== null) {
     const { route } = open.attempt
-    // The answer had begun, so the content of the request may be why it ended.
+    // The answer had begun, so the content of the request may have caused its end.
     const cut = { ...failure, mayBeContent: failure.kind !== 'rate_limited' }
     context.health.failed(route, context.now(), cut, context.owner)
   }
@@ -67,7 +67,7 @@ function logCut({ context }: AdmittedChat, { attempt }: OpenStream, failure: str
   context.log('stream_cut', { request_id: context.requestId, route: attempt.route.id, failure })
 }
 
-/** The exchange with the whole answer as repeats get it, where the request has an `Idempotency-Key`. */
+/** Adds the sealed answer for repeats, where the request has an `Idempotency-Key`. */
 async function withAnswer(
   admitted: AdmittedChat,
   { attempt }: OpenStream,
@@ -124,7 +124,7 @@ async function endComplete(
   await client.finish(last)
 }
 
-/** The events before the last one, or why there is no memory for them. */
+/** The events before the last one, or the error where there is no memory for them. */
 function closingEvents(answer: StreamedAnswer, { usage }: Exchange): Bytes | BrokenStream {
   try {
     return answer.finish(usage)

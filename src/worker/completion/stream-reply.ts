@@ -42,7 +42,10 @@ const openingTimedOut = () =>
 const streamTimedOut = () =>
   new ApiError('upstream_timeout', 'The answer took longer than a stream may last.')
 
-/** After the time limit, a client that still reads gets an error event; a connection that is not read is closed. */
+/**
+ * After the stream's time limit, a client that still reads gets an error event; after this time, the connection of one that
+ * does not read is closed.
+ */
 const FINAL_EVENT_TIMEOUT_MS = 2_000
 
 class StreamReply {
@@ -50,19 +53,19 @@ class StreamReply {
   readonly begun: Promise<void>
   readonly #begin: () => void
   readonly #client: ClientStream
-  /** Set where the runtime moves the bytes. */
+  /** The client's end, where the runtime moves the bytes. */
   #pumped: PumpedEnd | undefined
   readonly #admitted: AdmittedChat
   readonly #budget: Budget
   readonly #gone = new AbortController()
-  /** Set once the time limit has passed. */
+  /** Set after the time limit of the stream has passed. */
   #overdue: ReturnType<typeof setInterval> | undefined
   /** The attempt whose provider has accepted the prompt and has not failed since. */
   #accepted: AcceptedAttempt | undefined
   /** The attempt whose answer is relayed. */
   #served: PlannedAttempt | undefined
   #carried: CarriedCall | undefined
-  /** Closes the connection of a client that does not read, from a while after the budget's end. */
+  /** Closes the connection of a client that does not read, starting `FINAL_EVENT_TIMEOUT_MS` after the budget's end. */
   readonly #watchClient = () => {
     this.#overdue = setInterval(() => {
       this.#client.abandonAfter(FINAL_EVENT_TIMEOUT_MS)
@@ -88,7 +91,7 @@ class StreamReply {
     this.#forgetBudget = this.#budget.signal.onAbort(this.#watchClient)
   }
 
-  /** The route that serves; before that, all routes that may. */
+  /** The route that serves; before it is known, all planned routes. */
   get routes(): readonly Route[] {
     const attempts = this.#served ? [this.#served] : this.#admitted.plan.attempts
     return attempts.map(({ route }) => route)
@@ -110,7 +113,7 @@ class StreamReply {
       })
       const served = await attemptRoutes(this.#admitted.plan.attempts, attempt, deps)
       this.#carried = served.carried
-      // The attempt may have waited for the daemon beyond its time.
+      // The attempt may have waited for the daemon until after its time limit.
       this.#budget.signal.throwIfAborted()
       this.#served = served.attempt
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
@@ -126,18 +129,18 @@ class StreamReply {
       clearTimeout(headers)
       this.#carried?.end()
       this.#budget.end()
-      // The daemon may be found dead, and the client may leave, after the stream has ended.
+      // Otherwise a budget that is aborted after the end (dead daemon, disconnected client) would start `#watchClient`.
       this.#forgetBudget()
       if (this.#overdue !== undefined) clearInterval(this.#overdue)
     }
   }
 
-  /** An error becomes a status until the response has begun, and then its last event. */
+  /** Handles an error: it becomes a status if the response has not begun, else its last event. */
   async #fail(error: unknown): Promise<void> {
     try {
       await this.#settleFailed()
     } finally {
-      // The response may have begun meanwhile.
+      // The response may have begun during the settlement.
       await this.#begunClient?.finish(this.#failure(error))
     }
     if (this.#begunClient === undefined) throw error
@@ -148,8 +151,8 @@ class StreamReply {
   }
 
   /**
-   * Where nothing was delivered it costs nothing, unless the client disconnected while a provider was generating. Whatever fails
-   * later, what was produced is billed; a settlement that was made before stays as it is.
+   * Settles a failed request. If nothing was delivered it costs nothing, unless the client disconnected while a provider was
+   * generating. If it failed after that, what was produced is billed. An earlier settlement is not changed.
    */
   async #settleFailed(): Promise<void> {
     const { context, admission } = this.#admitted
@@ -165,7 +168,7 @@ class StreamReply {
     const { log, requestId } = context
     log('stream_failed', { request_id: requestId, ...errorFields(error) })
     const last = format.lastEvents(answerHead(this.#admitted, plan.requestedRoute))
-    // Of what was delivered only the attempt knew how far it came.
+    // Only the attempt knew how much was delivered, so no tail is given.
     const tail = this.#served === undefined ? NOTHING_WRITTEN : undefined
     return utf8(last.fail(tail, toApiError(error)))
   }
@@ -176,8 +179,8 @@ class StreamReply {
   }
 
   /**
-   * The client's end for this stream, which may begin now. Where nothing was sent yet and nothing is recorded, the runtime
-   * moves what the daemon has written.
+   * The client's end for this stream, which may begin now. If nothing was sent yet and nothing is recorded, the runtime
+   * moves what the daemon writes.
    */
   async #clientFor({ pumped }: CommittedStream): Promise<ClientStream | PumpedEnd> {
     if (pumped === undefined || this.#client.started || this.#admitted.once !== undefined) {

@@ -3,18 +3,18 @@ import type { AnswerRoom } from '../provider/answer-room.ts'
 import type { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 
-/** What a provider has done for an answer that its client does not get. */
+/** A provider's work on an answer that the client does not get. */
 export interface LostWork {
   readonly attempt: PlannedAttempt
-  /** Bytes of the answer to be billed. */
+  /** Number of bytes of the answer to be billed. */
   readonly bytes: number
 }
 
-/** How far a request has come whose answer is not streamed. */
+/** The progress of a request whose answer is not streamed. */
 export class WholeProgress {
   readonly budget: Budget
   readonly room: AnswerRoom
-  /** The attempt whose provider works on the answer, or has made it. */
+  /** The attempt whose provider is working on the answer, or has produced it. */
   #asked: PlannedAttempt | undefined
 
   constructor(budget: Budget, room: AnswerRoom) {
@@ -22,7 +22,7 @@ export class WholeProgress {
     this.room = room
   }
 
-  /** Runs an attempt. One that fails by its provider has cost nothing; one that ends for another reason may have. */
+  /** Runs an attempt. If the provider fails, the attempt costs nothing; if it ends for another reason, it may be billed. */
   async during<T>(attempt: PlannedAttempt, ask: () => Promise<T>): Promise<T> {
     this.#asked = attempt
     this.room.empty()
@@ -34,15 +34,15 @@ export class WholeProgress {
     }
   }
 
-  /** The answer is ready. Where it is withheld from here on, that is not for its client to pay. */
+  /** To be called when the answer is ready: if it is withheld after this, the client does not pay for it. */
   answered(): void {
     this.#asked = undefined
   }
 
   /**
-   * What is to be paid although the request ends with an error: an answer that the router does not take once it has come, and
-   * the prompt of what was under way when the time was over that the caller itself had set.
-   * @param hurried whether it had set a shorter time than the service's own
+   * The work to bill although the request ends with an error: an answer that arrived but that the router does not accept, or
+   * the prompt of an attempt in flight when the time limit passed that the client itself had set.
+   * @param hurried whether the client had set a shorter time limit than the service's default
    */
   lostWork(error: unknown, hurried: boolean): LostWork | undefined {
     if (this.#asked === undefined || !(error instanceof ApiError)) return undefined

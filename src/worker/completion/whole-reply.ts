@@ -28,7 +28,7 @@ import {
   type WrittenAnswer,
 } from './whole-serving.ts'
 
-/** An answer that the daemon has written, and what it says of it. */
+/** A client's answer that the daemon has written, with its record. */
 interface DaemonsAnswer extends ProviderProof {
   readonly body: Bytes
   readonly record: WholeRecord
@@ -77,7 +77,7 @@ async function ask(
   })
 }
 
-/** Whether a call with that body may be a message, without which nothing is ordered. */
+/** Whether the call with this body fits into a message; only then an answer can be ordered. */
 function isSmall({ length }: Bytes): boolean {
   return length <= SMALL_BODY_BYTES
 }

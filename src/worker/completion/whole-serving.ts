@@ -31,9 +31,9 @@ export interface WholeRequest {
   readonly once: Once | undefined
   readonly attempts: readonly PlannedAttempt[]
   readonly timeoutMs: number
-  /** Whether that is the caller's own limit, below that of the service. */
+  /** Whether the client set `timeoutMs`, below the service's default. */
   readonly hurried: boolean
-  /** The chat endpoints' mapping unless given. */
+  /** Default: the mapping of the chat endpoints. */
   readonly failureMapping?: FailureMapping
   readonly outOfTime?: () => ApiError
 }
@@ -48,7 +48,7 @@ export type ProviderProof = Omit<
 export interface WrittenAnswer {
   readonly exchange: Exchange
   readonly body: Bytes
-  /** The answer that carries `body`. */
+  /** The response with `body`. */
   readonly response: Response
   readonly providerResponseId: string | undefined
 }
@@ -56,7 +56,7 @@ export interface WrittenAnswer {
 const chatOutOfTime = () =>
   new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
 
-/** What differs between the endpoints. */
+/** The parts that differ between endpoints. */
 export interface WholeDoor<T extends ProviderProof> {
   /** One attempt on one route, within `limitMs` while other routes remain; rejects with an AttemptFailure. */
   readonly ask: (
@@ -65,17 +65,17 @@ export interface WholeDoor<T extends ProviderProof> {
     progress: WholeProgress,
   ) => Promise<T>
   readonly write: (served: Served<T>) => WrittenAnswer | Promise<WrittenAnswer>
-  /** The record of an answer that its client does not get; `bytes` of it are billed. */
+  /** The record of an answer that the client does not get, of which `bytes` are billed. */
   readonly lost: (attempt: PlannedAttempt, bytes: number) => Exchange | Promise<Exchange>
 }
 
 /**
- * Serves a request that is not streamed: attempts -> encode -> settle. If settlement fails, the answer is withheld and
- * costs nothing. If the client disconnects, the request still runs to its end. What a provider has worked for is billed
- * without a receipt where a limit of the router, or the caller's own short time, keeps the answer from the client.
- * @throws ApiError when no route served it
- * @throws LinkUnavailable
- * @throws StorageUnavailable
+ * Serves a request that is not streamed: attempts -> encode -> settle. If settlement fails, the answer is withheld and costs
+ * nothing. If the client disconnects, the request still runs to its end. If one of the router's limits, or the client's own
+ * shorter time limit, keeps the answer from the client, the provider's work is billed without a receipt.
+ * @throws ApiError when no route served it, or a limit was exceeded
+ * @throws LinkUnavailable when the daemon does not answer, or the receipt could not be signed
+ * @throws StorageUnavailable when the settlement could not be stored
  */
 export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
@@ -124,7 +124,7 @@ async function serveAndSettle<T extends ProviderProof>(
   return response
 }
 
-/** A provider's whole answer, or the client's where the daemon has written it. */
+/** A provider's whole answer, or the client's answer where the daemon has written it. */
 export interface WholeBytes {
   readonly reply: ProviderReply
   readonly bytes: Bytes
@@ -137,10 +137,10 @@ type WholeCall = Pick<ProviderCall, 'route' | 'path' | 'constraints' | 'orderedW
 }
 
 /**
- * One attempt on one route without streaming. Providers send headers with the finished answer, so only the request's
- * budget limits it, and `limitMs` while other routes remain.
- * @param take makes of the answer what is served
- * @throws AttemptFailure
+ * One attempt on one route without streaming. Providers send headers together with the finished answer, so only the
+ * request's budget limits the attempt, and `limitMs` while other routes remain.
+ * @param take converts the answer to what is served
+ * @throws AttemptFailure when the provider failed
  * @throws ApiError when a limit of the router keeps the answer from being read
  */
 export async function requestWhole<Taken>(
@@ -167,7 +167,7 @@ export async function requestWhole<Taken>(
   }
 }
 
-/** The request that an answer belongs to, and the parser of the answer. */
+/** The request that an answer belongs to, and the parser for the answer. */
 export interface AnswerReading<Answer> {
   readonly context: Context
   readonly customerId: string
@@ -175,12 +175,12 @@ export interface AnswerReading<Answer> {
   readonly read: (answer: JsonObject) => Steps<Answer>
 }
 
-/** An answer that was read, with the digests for its receipt. */
+/** A parsed answer, with the digests for its receipt. */
 export type ReadAnswer<Answer> = ProviderProof & { readonly answer: Answer }
 
 /**
- * Reads a provider's answer.
- * @throws AttemptFailure
+ * Parses a provider's answer.
+ * @throws AttemptFailure when the answer is invalid
  * @throws ApiError when a limit of the router keeps it from being read
  */
 export async function readWhole<Answer>(

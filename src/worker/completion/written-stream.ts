@@ -35,16 +35,16 @@ const unavailable = () => new AttemptFailure({ kind: 'unavailable' })
 const daemonLost = () => new LinkUnavailable('the enclave daemon cannot say how a stream ended')
 
 /**
- * A stream whose chunks the daemon writes. The daemon reads the provider, keeps the time from the commit point on and
- * sends keep-alive comments; its chunks are for the client as they are and end after a complete event, however the
- * stream ended. The record says how, and what is billed.
+ * A stream whose chunks the daemon writes. The daemon reads the provider, enforces the time limits after the commit point
+ * and sends keep-alive comments. Its chunks are passed to the client unchanged, and end after a complete event however the
+ * stream ended. The daemon's record says how it ended and what is billed.
  */
 export class WrittenStream implements CommittedStream {
   readonly pumped: ChunkSource['pumped']
   readonly #order: ChunkOrder
   readonly #source: ChunkSource
   readonly #deps: WrittenStreamDeps
-  /** The record as it was asked for. */
+  /** The record, where it was requested from the daemon. */
   #asked: Promise<StreamRecord> | undefined
 
   constructor(order: ChunkOrder, source: ChunkSource, deps: WrittenStreamDeps) {
@@ -56,22 +56,25 @@ export class WrittenStream implements CommittedStream {
 
   /**
    * Waits for the first chunk, which is the commit point.
-   * @throws AttemptFailure
-   * @throws BrokenStream
-   * @throws LinkUnavailable
+   * @throws AttemptFailure when the provider failed before it
+   * @throws BrokenStream when its stream was invalid
+   * @throws LinkUnavailable when the daemon is lost
    */
   async reachCommit(): Promise<void> {
     const { signal } = this.#deps.clock
     const hasBegun = await this.#source.begin().catch(() => {
-      // Whatever the provider does, the daemon ends the chunks as whole ones.
+      // Whatever the provider does, the daemon ends the chunks properly; so this is a lost daemon.
       throw signal.aborted ? signal.reason : daemonLost()
     })
     if (!hasBegun) throw failureOf(await this.#end())
-    // The router may have to wait for something before it relays, and reads nothing meanwhile.
+    // Unlimited: before it relays, the router may have to wait for something else, and reads nothing meanwhile.
     this.#deps.clock.enter(undefined)
   }
 
-  /** Ends the stream, and returns what the provider has produced; nothing when the daemon no longer knows. */
+  /**
+   * Ends the stream.
+   * @returns what the provider has produced; nothing when the daemon no longer knows
+   */
   async produced(): Promise<Produced> {
     return this.#answer(await this.#end().catch(() => undefined))
   }
@@ -82,7 +85,7 @@ export class WrittenStream implements CommittedStream {
     carried: CarriedCall,
   ): Promise<RelayedStream> {
     const { clock, budget } = this.#deps
-    // From here on the daemon keeps the time. It ends an overdue stream after a complete event.
+    // From here on the daemon enforces the time limits. It ends an overdue stream after a complete event.
     clock.stop()
     const giveUp = () => {
       if (clientDisconnected.aborted) clock.abort(budget.reason)
@@ -113,13 +116,16 @@ export class WrittenStream implements CommittedStream {
     }
   }
 
-  /** A daemon that no longer answers cannot end a silent stream. */
+  /** Aborts when the daemon no longer answers, because it then cannot end a silent stream. */
   #watchDaemon(): void {
     const { link, clock } = this.#deps
     link.state().catch(() => clock.abort(daemonLost()))
   }
 
-  /** The record that the daemon sends by itself, or else is asked for once, which ends a stream that is open. */
+  /**
+   * The stream's record, as the daemon sent it by itself, or else as requested once; the request ends a stream that is still
+   * open.
+   */
   async #end(): Promise<StreamRecord> {
     const { link } = this.#deps
     const record = await this.#source.record()
@@ -142,8 +148,8 @@ export class WrittenStream implements CommittedStream {
 }
 
 /**
- * How a stream ended whose client is still there. Without a record it did not arrive whole, which is never the provider's
- * failure: whatever that does, the daemon ends the body and knows why.
+ * How a stream ended whose client is still connected. A stream without a record did not arrive completely. That is never the
+ * provider's failure: whatever the provider does, the daemon ends the body properly and knows why.
  */
 async function endOf(
   record: StreamRecord | undefined,

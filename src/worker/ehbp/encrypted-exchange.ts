@@ -21,33 +21,33 @@ import { openBody, type OpenedBody } from './opened-body.ts'
 import { openRecipient } from './recipient.ts'
 import { sealedBody } from './sealed-body.ts'
 
-/** A little more than the largest body of any endpoint, for the frames around it. */
+/** Maximum size of an encrypted body, bytes: the largest body of any endpoint, plus room for its frames. */
 const MAX_BODY_BYTES = 27 * 1024 * 1024
 
 const ENC = /^[0-9a-f]{64}$/
 
-/** How long a customer that has its share of the key's uses is refused without asking the daemon, ms. */
+/** How long a customer that has reached its share of the key's uses is refused without a call to the daemon, ms. */
 const SHARE_REFUSED_MS = 2_000
 
 /**
  * How many errors are encrypted for requests that were refused before their body was decrypted, such as those without a
- * valid key: each costs the daemon a call. The others are sent in the clear.
+ * valid key; each costs a call to the daemon. Further errors are sent unencrypted.
  */
 export const ENCRYPTED_REFUSALS: BudgetLimits = { perSource: 20, total: 200, windowMs: 10_000 }
 
 /** The dependencies of an encrypted exchange. */
 export interface EhbpDeps {
   readonly link: Pick<Link, 'decapsulate'>
-  /** Of `ENCRYPTED_REFUSALS`. */
+  /** The budget of `ENCRYPTED_REFUSALS`. */
   readonly refusalBudget: SourceBudget
-  /** Customers that have their share of the key's uses. */
+  /** Customers that have reached their share of the key's uses. */
   readonly shareRefusals: Refusals
   readonly randomBytes: (length: number) => Bytes
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
 
-/** What decrypting a request takes of the router. */
+/** What decrypting a request needs from the context. */
 export type OpeningDeps = Pick<Context, 'owner' | 'takeMemory' | 'inTurn'>
 
 /** A request whose body is encrypted to this router's HPKE key (EHBP), and whose answer must be encrypted too. */
@@ -59,8 +59,8 @@ export class EncryptedExchange {
   #secret: Bytes | null | undefined
 
   /**
-   * @param enc what the client sent as encapsulated key
-   * @param source where the request came from
+   * @param enc the encapsulated key as the client sent it
+   * @param source the network source of the request
    */
   constructor(enc: string, source: string, deps: EhbpDeps) {
     this.#enc = enc
@@ -69,10 +69,10 @@ export class EncryptedExchange {
   }
 
   /**
-   * The decrypted request. Each encrypted request is accepted once.
+   * Decrypts the request. Each encrypted request is accepted once.
    * @throws ApiError `invalid_encryption`, `key_config_mismatch`, `request_too_large`, `service_unavailable`,
    *   `rate_limit_exceeded`
-   * @throws LinkUnavailable when the daemon cannot be asked
+   * @throws LinkUnavailable when the daemon does not answer
    */
   async open(request: Request, { owner, takeMemory, inTurn }: OpeningDeps): Promise<Request> {
     const enc = this.#readEnc()
@@ -93,8 +93,8 @@ export class EncryptedExchange {
   }
 
   /**
-   * The answer, encrypted where there is a key for it. An error about the encryption itself is sent in the clear: the
-   * client could not decrypt it. So are errors beyond the budget of errors for clients that may have no key.
+   * Encrypts the answer where there is a key for it. An error about the encryption itself is sent unencrypted, because the
+   * client could not decrypt it; so are errors beyond the budget for clients that may have no API key.
    */
   async seal(answer: Response): Promise<Response> {
     const secret = await this.#secretForAnswer()
@@ -124,10 +124,7 @@ export class EncryptedExchange {
     return Promise.all(answer.secrets.map((secret) => openRecipient(enc, secret)))
   }
 
-  /**
-   * An error before the body was decrypted is encrypted as well, with the secret that the newest key yields for the
-   * request.
-   */
+  /** The secret for the answer. If the request failed before its body was decrypted, it is derived with the newest key. */
   async #secretForAnswer(): Promise<Bytes | null> {
     if (this.#secret !== undefined || !ENC.test(this.#enc)) return this.#secret ?? null
     const { link, refusalBudget } = this.#deps
@@ -158,7 +155,7 @@ export function encryptedExchange(
   return new EncryptedExchange(enc, sourceOf(request), deps)
 }
 
-/** One message for every failure of decryption: an attacker must not learn which one it was. */
+/** The same message for every failure of decryption: an attacker must not learn which one it was. */
 const invalid = (message = 'The encrypted body cannot be decrypted.') =>
   new ApiError('invalid_encryption', message)
 

@@ -4,8 +4,8 @@ import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 const MAX_WAITING_BYTES = 65_536
 
 /**
- * Reads a stream and joins the chunks that arrive while the previous one is being processed: a single chunk is passed
- * on at once, and many small ones cost as much as one.
+ * Reads a stream and joins the chunks that arrive while earlier ones are being processed: a single chunk is passed on at
+ * once, and many small ones cost as much as one.
  */
 export class JoinedChunks {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
@@ -23,7 +23,7 @@ export class JoinedChunks {
 
   /**
    * Everything that has arrived, at least one byte; undefined once the source has ended.
-   * @throws the error of the source, at once
+   * @throws unknown the error of the source, at once
    */
   async take(): Promise<Bytes | undefined> {
     while (this.#waitingBytes === 0 && !this.#ended) await this.#changed.promise

@@ -23,8 +23,8 @@ export type OpenedBody =
     }
 
 /**
- * Decrypts a whole body with the first context that fits. A body without any frame is malformed: an attacker may have
- * removed them.
+ * Decrypts a whole body with the first context that fits. A body without frames is malformed: an attacker may have removed
+ * them.
  */
 export async function openBody(
   encrypted: Bytes,
@@ -42,7 +42,7 @@ export async function openBody(
   plain.set(head)
   let length = head.length
   for (const frame of later) {
-    // Frames are numbered in their order.
+    // One after the other, because a frame's number is part of its decryption.
     const part = await tryOpen(frame, recipient)
     if (part === undefined) return { ok: false, fault: 'malformed', recipient }
     plain.set(part, length)
@@ -68,7 +68,7 @@ function readFrames(encrypted: Bytes): readonly Uint8Array[] | undefined {
 
 async function openFirst(frame: Uint8Array, recipients: readonly RecipientContext[]) {
   for (const recipient of recipients) {
-    // The newest key nearly always fits.
+    // Tried in order; the newest key nearly always fits.
     const plain = await tryOpen(frame, recipient)
     if (plain !== undefined) return { recipient, plain }
   }

@@ -7,9 +7,8 @@ import { JoinedChunks } from './joined-chunks.ts'
 const MAX_FRAME_BYTES = 65_536
 
 /**
- * Encrypts the body frame by frame as it arrives. The last frame is empty: the protocol has no end marker, and an
- * answer cut off between two frames would otherwise look complete. Clients that do not know this ignore an empty
- * frame.
+ * Encrypts the body frame by frame as it arrives. The last frame is empty: the protocol has no end marker, so an answer that
+ * was cut off between two frames would otherwise look complete. Clients that do not know this ignore an empty frame.
  */
 export function sealedBody(
   body: ReadableStream<Uint8Array> | null,
@@ -27,12 +26,12 @@ export function sealedBody(
   return new ReadableStream(source, { highWaterMark: 0 })
 }
 
-/** One frame, or as many as the bytes need. */
+/** Encrypts bytes as one frame, or as many as they need. */
 async function sealFrames(plain: Bytes, cipher: AnswerCipher): Promise<Bytes> {
   const frames: Bytes[] = []
   let from = 0
   do {
-    // Frames are numbered in their order.
+    // One after the other, because frames are numbered in order.
     const sealed = await cipher.seal(plain.slice(from, from + MAX_FRAME_BYTES))
     frames.push(encodeFrame(sealed))
     from += MAX_FRAME_BYTES

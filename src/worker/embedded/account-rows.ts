@@ -11,7 +11,7 @@ import {
 import type { SyncStore } from '../storage/sync-store.ts'
 import type { Account, AccountKey, Reservation } from './account.ts'
 
-/** Accounts, as the tables have them. */
+/** Reads accounts from the tables. */
 
 type Tables = Pick<SyncStore, 'run'>
 
@@ -34,7 +34,10 @@ const READ_FORMER = `SELECT key_hash, ends_at FROM rotated_keys
 
 const READ_EVIDENCE = 'SELECT sha256, expires_at FROM evidence WHERE customer_id = ?'
 
-/** A customer's account with its open reservations, and none of its keys; undefined: there is no such customer. */
+/**
+ * A customer's account with its open reservations but without its keys, which `readAccountKey` reads; undefined: there is no
+ * such customer.
+ */
 export function readAccount(tables: Tables, customerId: string): Account | undefined {
   const [row] = tables.run(READ_CUSTOMER, [customerId]).rows
   return row && accountOf(customerId, row, tables.run(READ_OPEN, [customerId]).rows)

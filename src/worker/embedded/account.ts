@@ -2,8 +2,8 @@ import type { LimitReset } from '../settle/key-limits.ts'
 import type { HeldReservation } from '../storage/ledger-engine.ts'
 
 /**
- * A customer as admission and settlement need it, in memory. The memory is the truth; the tables follow it with each fold.
- * Money is nano-EUR, times are ms.
+ * A customer's account in memory, with what admission and settlement need. The memory is authoritative; each fold writes its
+ * changes to the tables. Money is nano-EUR, times are ms since the epoch.
  */
 export interface Account {
   readonly customerId: string
@@ -12,7 +12,7 @@ export interface Account {
   readonly prepaid: boolean
   readonly receiptRetentionDays: number | null
   readonly suspended: boolean
-  /** The customer's own thresholds of reports; null: the service's. */
+  /** The customer's own thresholds for alerts; null: the service's. */
   readonly alertBalanceNano: bigint | null
   readonly alertKeyLimitPct: number | null
   balance: bigint
@@ -22,7 +22,7 @@ export interface Account {
   readonly keys: Map<string, AccountKey>
   /** Open reservations by request. */
   readonly open: Map<string, Reservation>
-  /** Requests that have ended and whose reservation the table still has. */
+  /** Requests that have ended but whose reservation is still in the table. */
   readonly ended: Set<string>
   /** When each stored piece of evidence expires; undefined until a receipt names one. */
   evidence: Map<string, number> | undefined
@@ -56,13 +56,13 @@ export interface Reservation {
   readonly amount: bigint
   readonly createdAt: number
   readonly expiresAt: number
-  /** Whether its request was certainly not settled before it was reserved; if not, the tables tell. */
+  /** Whether the request is known not to have been settled before its admission; if false, only the tables can tell. */
   readonly surelyNew: boolean
-  /** Whether the table has it. */
+  /** Whether the table has the reservation. */
   stored: boolean
 }
 
-/** A reservation as another ledger takes it over. */
+/** The reservation in the form that a new ledger instance takes over. */
 export function heldBy(
   requestId: string,
   customerId: string,

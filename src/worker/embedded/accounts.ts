@@ -17,12 +17,15 @@ export interface EvidenceRetention {
   readonly expiresAt: number
 }
 
-/** The accounts that were needed since others last wrote to the tables, each read at its first use. */
+/**
+ * A cache of accounts, each read from the tables at its first use. An account is forgotten when other code writes to its
+ * rows.
+ */
 export class Accounts {
   readonly #store: Pick<SyncStore, 'run'>
   readonly #known = new Map<string, Account>()
   readonly #holders = new Map<string, Account>()
-  /** Whose rows in the tables differ. */
+  /** Accounts, keys and evidence that differ from their rows in the tables. */
   readonly changed = {
     accounts: new Set<Account>(),
     keys: new Map<AccountKey, Account>(),
@@ -35,7 +38,7 @@ export class Accounts {
     this.#store = store
   }
 
-  /** Whether the request of a settlement was certainly not settled before. */
+  /** Whether the request of a settlement is known not to have been settled before. */
   isSurelyNew({ requestId }: SettlementEntry): boolean {
     return this.#holders.get(requestId)?.open.get(requestId)?.surelyNew === true
   }
@@ -44,7 +47,7 @@ export class Accounts {
     this.settled.add(requestId, usage.createdAtMs)
   }
 
-  /** The requests that were settled lately. */
+  /** The requests that were settled recently. */
   get settled(): RecentlySettled {
     const [row] = this.#settled === undefined ? this.#store.run(READ_LATEST_USAGE, []).rows : []
     this.#settled ??= new RecentlySettled((row && optionalNumberOf(row, 'latest')) ?? 0)
@@ -55,13 +58,13 @@ export class Accounts {
     return this.#known.size
   }
 
-  /** Whether all that an admission of a key needs was read. */
+  /** Whether everything that an admission of this key needs is in memory. */
   knowsKey(customerId: string, keyPrefix: string): boolean {
     const isKnown = this.#known.get(customerId)?.keys.has(keyPrefix) === true
     return isKnown && this.#settled !== undefined
   }
 
-  /** The open reservations of the accounts that were read. */
+  /** The open reservations of all accounts in memory. */
   held(): readonly HeldReservation[] {
     return [...this.#known.values()].flatMap(({ customerId, open }) =>
       Array.from(open, ([requestId, reservation]) => heldBy(requestId, customerId, reservation)),
@@ -86,12 +89,12 @@ export class Accounts {
     return key
   }
 
-  /** Of the accounts that were read, the one that has a reservation of this request. */
+  /** The account in memory that has a reservation of this request. */
   knownHolderOf(requestId: string): Account | undefined {
     return this.#holders.get(requestId)
   }
 
-  /** The account that has a reservation of this request. */
+  /** The account that has a reservation of this request; reads it if it is not in memory. */
   holderOf(requestId: string): Account | undefined {
     const known = this.#holders.get(requestId)
     if (known !== undefined) return known
@@ -105,23 +108,26 @@ export class Accounts {
     return account.evidence
   }
 
-  /** Records that the tables have a piece of evidence until this time, or longer. */
+  /** Records that the tables keep a piece of evidence at least until this time. */
   noteEvidence({ customerId, sha256, expiresAt }: EvidenceRetention): void {
     const stored = this.#known.get(customerId)?.evidence
-    // Where the customer's evidence was not read yet, it will be.
+    // If the customer's evidence is not in memory yet, it is read from the tables later.
     stored?.set(sha256, Math.max(expiresAt, stored.get(sha256) ?? 0))
   }
 
   reserve(account: Account, requestId: string, reservation: Reservation): void {
     account.open.set(requestId, reservation)
     account.reserved += reservation.amount
-    // Where the table still has an earlier one of the request, the fold removes that before it adds this one.
+    // If the table still has an earlier reservation of the request, the fold deletes that row before it inserts this one.
     if (reservation.stored) account.ended.delete(requestId)
     this.#holders.set(requestId, account)
     this.changed.accounts.add(account)
   }
 
-  /** Ends a request's reservation; undefined: it has none. */
+  /**
+   * Ends a request's reservation.
+   * @returns the reservation; undefined where the request has none
+   */
   endReservation(account: Account, requestId: string): Reservation | undefined {
     const reservation = account.open.get(requestId)
     if (reservation === undefined) return undefined
@@ -138,7 +144,7 @@ export class Accounts {
     return accounts.size > 0 || keys.size > 0 || evidence.size > 0
   }
 
-  /** Records that the tables agree with the memory. */
+  /** Records that the tables now agree with the memory. */
   written(): void {
     for (const { open, ended } of this.changed.accounts) {
       for (const reservation of open.values()) reservation.stored = true
@@ -155,13 +161,13 @@ export class Accounts {
     this.#holders.clear()
   }
 
-  /** Forgets the accounts that were read first. The tables must agree with the memory. */
+  /** Forgets the `count` accounts that were read first. The tables must agree with the memory. */
   forgetEarliest(count: number): void {
     const earliest = Array.from(this.#known.keys()).slice(0, count)
     for (const customerId of earliest) this.forget(customerId)
   }
 
-  /** Forgets one account, where it is known. The tables must agree with the memory. */
+  /** Forgets one account, if it is in memory. The tables must agree with the memory. */
   forget(customerId: string): void {
     const account = this.#known.get(customerId)
     if (account === undefined) return

@@ -6,12 +6,12 @@ import type { Account, AccountKey } from './account.ts'
 import type { Accounts } from './accounts.ts'
 import { isAmount } from './ranges.ts'
 
-/** An admission that these functions cannot decide: SQL decides it. */
+/** Returned where memory cannot decide an admission, so that SQL must. */
 export const BY_SQL = Symbol('by SQL')
 
 /**
- * Admits a request to an account in memory, by the conditions of `admit-sql.ts`, or changes nothing. Undefined: there is
- * no such key.
+ * Admits a request to an account in memory under the conditions of `admit-sql.ts`, or changes nothing.
+ * @returns undefined where there is no such key
  */
 export function admitInMemory(
   accounts: Accounts,
@@ -55,7 +55,7 @@ export function admitInMemory(
 interface FoundKey {
   readonly account: Account
   readonly key: AccountKey
-  /** When the secret stops being valid, ms; null: it is the key's current one. */
+  /** When the presented secret stops being valid, ms; null: it is the key's current one. */
   readonly secretEndsAt: number | null
 }
 
@@ -112,7 +112,7 @@ function isOverLimit(account: Account, key: AccountKey, amount: bigint, now: num
   return spentInPeriod(key, now) + reserved + amount > key.limitNano
 }
 
-/** A start far in the future means that the clock was set back, and counts as ended. */
+/** Whether the key's window has ended. A start far in the future means that the clock was set back, and counts as ended. */
 export function windowIsOver({ windowStartedAt }: AccountKey, now: number): boolean {
   return Math.abs(now - windowStartedAt) >= WINDOW_MS
 }
@@ -142,7 +142,7 @@ function openRequestsOf({ open }: Account, prefix: string, now: number): number 
   return count
 }
 
-/** Counts an admitted request where a limit asks for it. */
+/** Counts an admitted request in its key's window where the plan or the key has a limit per minute. */
 function countRequest(
   accounts: Accounts,
   account: Account,

@@ -31,20 +31,23 @@ import { carryOutBySql } from './sql-calls.ts'
 import { bringBack, holdAgain } from './take-over.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
-/** With more of them, those that were read first are forgotten with a fold: memory does not grow with the number of customers. */
+/**
+ * Maximum number of accounts in memory, so that memory does not grow with the number of customers. Above it, a fold is
+ * followed by forgetting those that were read first.
+ */
 const MAX_ACCOUNTS = 20_000
 
 /**
- * The ledger of an engine whose data has one owner: the object or the thread that holds the SQLite database.
+ * The ledger of an engine with one owner: the Durable Object or process that holds the SQLite database.
  *
- * Accounts are in its memory, so an admission is a function call. The settlements of a moment are one write to the journal.
- * Once a second, once many settlements wait, and before anything else needs the tables, a fold brings them up to the memory
- * and empties the journal, in one transaction. So the tables are always those of an earlier moment, and together with the
- * journal they have everything that was settled. After a crash the journal is read again; what was reserved since the last
- * fold has cost nothing and is gone.
+ * Accounts are in its memory, so an admission is a function call. Settlements that arrive together are one write to the
+ * journal. A fold brings the tables up to date with the memory and empties the journal, in one transaction: once a second,
+ * as soon as many settlements wait, and before other code needs the tables. So the tables always hold a consistent earlier
+ * state, and tables and journal together hold everything that was settled. After a crash the journal is read again;
+ * reservations since the last fold are lost, but they have cost nothing.
  *
- * What memory does not decide (claims, values at the edge of their range, anything after a write has failed) is carried out
- * by the SQL of all engines, after a fold.
+ * What the memory does not decide (claims, values at the limit of their range, anything after a failed write) is carried out
+ * by the SQL that all engines share, after a fold.
  */
 export class EmbeddedLedger implements LedgerEngine {
   readonly #store: SyncStore
@@ -55,7 +58,7 @@ export class EmbeddedLedger implements LedgerEngine {
   readonly #folding: Folding
   readonly #schedule: FoldSchedule
   readonly #readersFold: SharedFold
-  /** Ends when the work that has come so far has ended. Memory and tables are used by one at a time. */
+  /** Settles when all work queued so far has ended: only one piece of work at a time may use memory and tables. */
   #last: Promise<unknown> = Promise.resolve()
   #isAtWork = false
   #lastWriteFailed = false
@@ -93,27 +96,28 @@ export class EmbeddedLedger implements LedgerEngine {
     })
   }
 
-  /** All of it as a database, for maintenance beside it. */
+  /** Memory and tables together as a database, for maintenance. */
   readonly database: Database = {
     batch: async (statements) => rowsOf(outcomeOf(await this.batches([statements]))),
   }
 
-  /** The tables as a database, whose transactions begin with a fold. */
+  /** The tables as a database; each of its transactions begins with a fold. */
   readonly #folded: Database = {
     batch: async (statements) =>
       rowsOf(outcomeOf(await this.#write(this.#folding.storeWith({ leave: true }), [statements]))),
   }
 
   /**
-   * Makes the journal at the first start, or reads it. The schema must be up to date.
-   * @param held what the memory held that this one follows
-   * @throws Error when the journal holds what the tables do not take; what the store throws when it cannot be written
+   * Creates the journal at the first start; otherwise reads it, and restores what it holds. The schema must be up to date.
+   * @param held the reservations that the previous ledger held only in memory
+   * @throws Error when the tables would not accept a settlement of the journal; what the store throws when it cannot be
+   *   written
    */
   async open(held: readonly HeldReservation[] = []): Promise<void> {
     const former = new FormerJournal(this.#store)
     const formerTexts = former.read()
     bringBack([...formerTexts, ...this.#journal.read()], this.#accounts, this.#pending)
-    // What a former journal holds is in the tables before its rows are gone.
+    // The settlements of a former journal must be in the tables before its rows are deleted.
     const store = formerTexts.length > 0 ? this.#folding.storeWith({ leave: false }) : this.#store
     await store.transact(() => {
       former.remove()
@@ -125,9 +129,9 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   /**
-   * Carries out an operation in memory without waiting for its turn, or changes nothing. That is safe while no other work is
-   * under way and the accounts are in memory, because nothing runs meanwhile. A fold must be due:
-   * only the store's owner may arrange the next one.
+   * Carries out an operation in memory without queueing, or changes nothing and returns undefined. This is safe only while
+   * no other work is running and the accounts are in memory: then it runs synchronously. A fold must already be scheduled,
+   * because only the store's owner may schedule the next one.
    */
   atOnce(call: LedgerCall): LedgerOutcome | undefined {
     if (call.kind === 'settle' || call.kind === 'evidence') return undefined
@@ -139,8 +143,9 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   /**
-   * Also what the settlements held that are not in the tables: of those whose commit failed with the answer, nothing is stored. The
-   * others are in the journal, and `open` reserves nothing for them.
+   * Includes the reservations of settlements that are not in the tables yet: if the runtime fails the commit of such a
+   * settlement together with its answer, nothing of it is stored. If it was committed, `open` finds it in the journal and
+   * restores no reservation for it.
    */
   held(): readonly HeldReservation[] {
     return [...this.#accounts.held(), ...this.#pending.held()]
@@ -163,7 +168,10 @@ export class EmbeddedLedger implements LedgerEngine {
     })
   }
 
-  /** Runs batches of SQL, which see everything that was settled and reserved before. Never throws for what SQL did. */
+  /**
+   * Runs batches of SQL, which see everything that was settled and reserved before. Errors of SQL are outcomes, not
+   * exceptions.
+   */
   async batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
     if (!batches.every((batch) => batch.every(isRead))) {
       return this.#exclusively(() => this.#writeAndForget(batches))
@@ -179,12 +187,15 @@ export class EmbeddedLedger implements LedgerEngine {
     return runBatches(this.#store, batches)
   }
 
-  /** Whether the memory has something that the tables have not. */
+  /** Whether the memory has changes that are not in the tables. */
   get isBehind(): boolean {
     return this.#folding.isBehind
   }
 
-  /** Brings the tables up to the memory. @throws what the store throws; nothing is lost then */
+  /**
+   * Brings the tables up to date with the memory.
+   * @throws what the store throws; nothing is lost then
+   */
   async fold(): Promise<void> {
     if (this.isBehind) await this.#readersFold.run()
   }
@@ -197,16 +208,16 @@ export class EmbeddedLedger implements LedgerEngine {
     }
   }
 
-  /** Carries out what is undecided, in the order in which it came. */
+  /** Carries out by SQL the operations that have no outcome yet, in the order in which they arrived. */
   async #decideBySql(calls: readonly AccountCall[], outcomes: Outcomes): Promise<void> {
     for (const call of calls) {
       if (outcomes.has(call)) continue
-      // One transaction after another.
+      // Sequentially, because transactions must not overlap.
       outcomes.set(call, await carryOutBySql(this.#folded, this.#accounts, call))
     }
   }
 
-  /** Adds the outcomes of operations that were written. */
+  /** Adds the outcomes of operations that were written to the store. */
   #note(written: ReadonlyMap<LedgerCall, LedgerOutcome>, outcomes: Outcomes): void {
     for (const [call, outcome] of written) {
       outcomes.set(call, outcome)
@@ -214,7 +225,10 @@ export class EmbeddedLedger implements LedgerEngine {
     }
   }
 
-  /** Runs batches of other parts of the program, of which at least one writes. */
+  /**
+   * Runs batches of other parts of the program, at least one of which writes, and forgets the accounts that they may have
+   * changed.
+   */
   async #writeAndForget(batches: readonly (readonly Statement[])[]) {
     const concerned = batches.some((batch) => batch.some(concernsLedger))
     if (!concerned) return this.#write(this.#store, batches)
@@ -225,7 +239,7 @@ export class EmbeddedLedger implements LedgerEngine {
     return answers
   }
 
-  /** A statement that is no customer's may have changed the account of any. */
+  /** Forgets the accounts that a batch may have changed: all of them where a statement names no customer. */
   #forgetChangedBy(batch: readonly Statement[]): void {
     for (const { customerId } of batch.filter(changesAccounts)) {
       if (customerId === undefined) return this.#accounts.forgetAll()
@@ -236,7 +250,7 @@ export class EmbeddedLedger implements LedgerEngine {
   async #write(store: SyncStore, batches: readonly (readonly Statement[])[]) {
     const answers = await runBatches(store, batches)
     const failed = answers.some(({ outcome }) => !outcome.ok && outcome.unavailable)
-    // What changed nothing needed no room, and says nothing about a disk that was full.
+    // A batch that changed nothing says nothing about whether the disk is full.
     if (failed || answers.some(({ wrote }) => wrote)) this.#lastWriteFailed = failed
     return answers
   }
@@ -251,7 +265,7 @@ export class EmbeddedLedger implements LedgerEngine {
     if (this.#hasTooMany) this.#accounts.forgetEarliest(MAX_ACCOUNTS / 4)
   }
 
-  /** Whether accounts must be forgotten. Looking up keys alone reads them, too. */
+  /** Whether accounts must be forgotten. Key look-ups read accounts, too, without anything to fold. */
   get #hasTooMany(): boolean {
     return this.#accounts.size > MAX_ACCOUNTS
   }

@@ -7,9 +7,9 @@ import type { Accounts } from './accounts.ts'
 /**
  * Stores evidence that arrived together in one transaction. Never throws.
  *
- * It goes to the tables past the memory, with no fold before it and no account forgotten after it: with many customers each new
- * piece of evidence is stored for each of them. That is sound because a row is only added or kept for longer, as by a fold,
- * and whichever comes first, the later of two times stays.
+ * It writes to the tables directly, without a fold before and without forgetting accounts after, because each new piece is
+ * stored once for every customer. This is safe: like a fold, it only adds a row or extends its retention, and whichever of
+ * the two comes first, the later expiry stays.
  */
 export async function storeEvidence(
   store: SyncStore,

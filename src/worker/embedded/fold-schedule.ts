@@ -1,27 +1,27 @@
-/** How long what was settled and reserved may wait for the tables, ms. */
+/** How long settlements and reservations may stay out of the tables, ms. */
 const FOLD_AFTER_MS = 1_000
 
 /**
- * So many settlements do not wait that long, unless the engine's owner says another number: everything else waits while a
- * fold runs, for about a tenth of a millisecond with each of them.
+ * Default number of settlements after which a fold runs at once. All other work waits while a fold runs, about a tenth of a
+ * millisecond per settlement.
  */
 const MANY_BILLS = 256
 
 export interface FoldScheduleDeps {
   /** Runs work after a time in ms. */
   readonly later: (ms: number, work: () => Promise<void>) => void
-  /** Rejects where nothing could be written. */
+  /** Rejects where the fold failed. */
   readonly fold: () => Promise<void>
-  /** How many settlements do not wait for the time that fewer wait. */
+  /** Number of settlements after which a fold runs at once; default: `MANY_BILLS`. */
   readonly foldAt?: number | undefined
 }
 
-/** When the next fold of a ledger runs: a second after there was something to fold, or early. */
+/** Schedules the folds of a ledger: one second after there is something to fold, or at once when many settlements wait. */
 export class FoldSchedule {
   readonly #deps: FoldScheduleDeps
-  /** Names the fold that runs within a second, where there is one. */
+  /** Identifies the scheduled fold; undefined: none is scheduled. */
   #due: symbol | undefined
-  /** Whether a fold was begun early, and has not succeeded. */
+  /** Whether an early fold was scheduled and has not succeeded yet. */
   #isEarly = false
 
   constructor(deps: FoldScheduleDeps) {
@@ -34,7 +34,7 @@ export class FoldSchedule {
   }
 
   /**
-   * Sees to it that a fold runs soon.
+   * Makes sure that a fold is scheduled.
    * @param waitingBills how many settlements it would write
    */
   arrange(waitingBills: number): void {
@@ -42,7 +42,7 @@ export class FoldSchedule {
     const { foldAt = MANY_BILLS } = this.#deps
     if (this.#isEarly || waitingBills < foldAt) return
     this.#isEarly = true
-    // After the answers of those that have come so far.
+    // After the answers to the current calls have been sent.
     this.#deps.later(0, () => this.#foldEarly())
   }
 
@@ -53,14 +53,14 @@ export class FoldSchedule {
       if (this.#due !== due) return
       this.#due = undefined
       this.#isEarly = false
-      // Where it fails, the next one is due a second later.
+      // If it fails, the ledger schedules the next one, a second later.
       await this.#deps.fold().catch(() => {})
     })
   }
 
   /**
-   * What was due is then done, and what comes now has a second of its own: a fold of the little that came since would overwrite
-   * nearly all that this one leaves in the journal, for nothing.
+   * Folds at once, and delays the scheduled fold to a second from now: run at its old time, it would write little, and would
+   * overwrite nearly all the journal slots that this one leaves, for nothing.
    */
   async #foldEarly(): Promise<void> {
     try {

@@ -4,7 +4,7 @@ import type { Accounts } from './accounts.ts'
 import { rowDelete, rowInsert, rowUpdate, type RowValues } from './row-statements.ts'
 import type { Bill } from './settlement.ts'
 
-/** Columns that are given as text hold integers beyond 2^53; SQLite converts them exactly. */
+// Amounts are passed as text, because they may exceed 2^53; SQLite converts them exactly.
 const insertUsage = rowInsert(
   'usage',
   `id, customer_id, seq, created_at, key_prefix, model, modality, provider, region, billing_unit,
@@ -43,7 +43,7 @@ const deleteReservations = rowDelete('reservations', 'request_id')
 const UPDATE_EVIDENCE = `UPDATE evidence SET expires_at = ?
   WHERE customer_id = ? AND sha256 = ? AND expires_at < ?`
 
-/** Brings the tables up to what the memory holds. Runs in a transaction, together with the emptying of the journal. */
+/** Writes all changes of the memory to the tables. Runs in the transaction that also empties the journal. */
 export function writeTables(store: Store, { changed }: Accounts, bills: readonly Bill[]): void {
   writeBills(store, bills)
   writeAccounts(store, [...changed.accounts])
@@ -95,7 +95,7 @@ function usageRow({ entry, seq, createdAt }: Bill): RowValues {
   ]
 }
 
-/** The row of a bill that has a receipt. */
+/** The row of the bill's receipt; none where it has no receipt. */
 function receiptRow({ entry, createdAt }: Bill): readonly RowValues[] {
   const { customerId, usage, receipt } = entry
   if (receipt === null) return []
@@ -130,7 +130,7 @@ function customerRow(account: Account): RowValues {
   return [balance.toString(), reserved.toString(), usageCount, lastUsageAt, customerId]
 }
 
-/** The rows of the open reservations that the table has not. */
+/** The rows of open reservations that are not in the table yet. */
 function newReservationRows({ customerId, open }: Account): readonly RowValues[] {
   const rows: RowValues[] = []
   for (const [requestId, reservation] of open) {

@@ -13,12 +13,12 @@ export interface FoldingParts {
   readonly folded: (wrote: boolean) => void
 }
 
-/** `leave`: whether the journal may keep the entries that are folded until they are written over, or the next fold. */
+/** `leave`: whether folded entries may stay in the journal until later entries or the next fold overwrite them. */
 export interface FoldPlan {
   readonly leave: boolean
 }
 
-/** Brings the tables up to the memory, and empties the journal, in one transaction. */
+/** Writes the changes of the memory to the tables and empties the journal, in one transaction. */
 export class Folding {
   readonly #parts: FoldingParts
 
@@ -26,7 +26,7 @@ export class Folding {
     this.#parts = parts
   }
 
-  /** Whether the memory has something that the tables have not. */
+  /** Whether the memory has changes that are not in the tables. */
   get isBehind(): boolean {
     const { pending, accounts } = this.#parts
     return pending.bills.length > 0 || accounts.isChanged
@@ -41,7 +41,7 @@ export class Folding {
     if (this.hasToWrite) await this.storeWith(plan).transact(() => {})
   }
 
-  /** The store, whose transactions begin with a fold. */
+  /** The store; each of its transactions begins with a fold. */
   storeWith({ leave }: FoldPlan): SyncStore {
     const { store, accounts, journal, pending, folded } = this.#parts
     return {

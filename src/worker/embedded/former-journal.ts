@@ -1,20 +1,20 @@
 import { textOf } from '../storage/row.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 
-/** Characters of a slot of the former journal, by which its rows are known. */
+/** Characters of a slot of the former journal; its rows are recognised by this length. */
 export const FORMER_SLOT_CHARACTERS = 32_768
 
 const SLOTS = 128
 
-/** Finds its rows; the parameter is their length. */
+/** SQL condition for the rows of the former journal; the parameter is their length. */
 const ITS_ROWS = `slot BETWEEN 0 AND ${SLOTS - 1} AND LENGTH(entries) = ?`
 
-/** Separates the number of a slot and its entries. */
+/** Separates the number of a slot from its entries, and the entries from each other. */
 const END = '\n'
 
 /**
- * The journal of releases before this one: rows of 32,768 characters, each with whole entries. What it holds is folded at
- * the first start, and its rows make way for those of today's journal.
+ * The journal of earlier releases: rows of 32,768 characters, each with whole entries. Its entries are folded at the first
+ * start of this release, and its rows are replaced by those of the current journal.
  */
 export class FormerJournal {
   readonly #store: Pick<SyncStore, 'run'>
@@ -23,7 +23,7 @@ export class FormerJournal {
     this.#store = store
   }
 
-  /** The entries that were not folded, oldest first. */
+  /** The entries that were not folded yet, oldest first. */
   read(): readonly string[] {
     const find = `SELECT entries FROM journal WHERE ${ITS_ROWS} AND entries >= '1'`
     return this.#store

@@ -7,17 +7,17 @@ import { billInMemory, isOrdinary, keepEvidence } from './settlement.ts'
 
 type Outcomes = Map<SettleCall, LedgerOutcome>
 
-/** What settlements in memory and journal work on. */
+/** What `JournalSettling` works with. */
 export interface SettlingParts {
   readonly store: SyncStore
   readonly accounts: Accounts
   readonly journal: Journal
   readonly pending: PendingBills
-  /** Folds, after which the journal is empty. */
+  /** Folds, which empties the journal. */
   readonly makeRoom: () => Promise<void>
 }
 
-/** Settles in memory what memory can decide, and writes it to the journal. */
+/** Settles in memory what memory can decide, and writes those settlements to the journal. */
 export class JournalSettling {
   readonly #parts: SettlingParts
   #haveTablesAnswered = false
@@ -27,8 +27,9 @@ export class JournalSettling {
   }
 
   /**
-   * Settles as much at once as the journal takes. Never throws.
-   * @returns the outcomes of those that were settled here or failed; all others are undecided, and nothing was changed
+   * Settles the calls in as few transactions as the journal allows. Never throws.
+   * @returns the outcomes of the calls that were settled here or failed; a call without an outcome is undecided and has
+   *   changed nothing
    */
   async settle(calls: readonly SettleCall[]): Promise<Outcomes> {
     const { journal } = this.#parts
@@ -39,7 +40,7 @@ export class JournalSettling {
       if (text !== undefined && journal.takes(text)) texts.set(call, text)
     }
     for (const some of journal.divide(texts)) {
-      // One transaction after another.
+      // Sequentially, because transactions must not overlap.
       for (const [call, outcome] of await this.#settleTogether(some)) outcomes.set(call, outcome)
     }
     return outcomes
@@ -82,8 +83,8 @@ export class JournalSettling {
   }
 
   /**
-   * Asks the tables only about requests that they can know, and once about any: a file that lacks a table must not have
-   * requests served until the next fold fails.
+   * Looks up which calls are settled already. Requests that are certainly new are not looked up, except the first time: this
+   * makes the ledger fail at once, and not only at the next fold, if the database lacks a table.
    */
   #lookUp(calls: readonly SettleCall[]) {
     const { accounts, pending } = this.#parts
@@ -99,7 +100,8 @@ export class JournalSettling {
     const { store, journal } = this.#parts
     const chunks = journal.pack(texts)
     const write = () => journal.write(chunks)
-    // A commit that fails with the answer takes this memory with it; `EmbeddedLedger.held` has what must outlive it.
+    // If a commit fails after the work (`transactWithAnswer`), the runtime discards this instance; `EmbeddedLedger.held`
+    // then passes on the reservations.
     if (store.transactWithAnswer === undefined) await store.transact(write)
     else store.transactWithAnswer(write)
     journal.wrote(chunks)

@@ -5,54 +5,54 @@ import { FORMER_SLOT_CHARACTERS } from './former-journal.ts'
 /** Characters of a slot: with its row it fills one page of SQLite (4,096 bytes), without an overflow page. */
 const SLOT_CHARACTERS = 4_056
 
-/** Room for the number of a slot and the length of what it holds. */
+/** Room for the head of a slot: its number, and the length of its content. */
 const HEAD_CHARACTERS = 24
 
 const CHUNK_CHARACTERS = SLOT_CHARACTERS - HEAD_CHARACTERS
 
-/** What is not folded yet is at most four megabytes. */
+/** 1,024 slots: the journal holds at most four megabytes of settlements that are not folded. */
 const SLOTS = 1_024
 
-/** Longer entries do not go through the journal. */
+/** Slots of the longest entry that the journal takes; longer ones are settled by SQL. */
 const MAX_ENTRY_SLOTS = 64
 
-/** An empty slot; a used one begins with another digit. */
+/** An empty slot. It begins with 0; a used one begins with its number, and so with another digit. */
 const EMPTY = '0'.repeat(SLOT_CHARACTERS)
 
-/** An empty slot that differs. */
+/** A text that differs from an empty slot, but also counts as empty. */
 const UNLIKE_EMPTY = '0'.padEnd(SLOT_CHARACTERS, '1')
 
-/** Ends an entry, and the head of a slot; JSON text contains none. */
+/** Ends an entry, and the head of a slot; JSON text contains no newline. */
 const END = '\n'
 
-/** The row with the number of the last slot that was folded. It begins as an empty slot does. */
+/** The row that stores the number of the last folded slot. It begins with 0 like an empty slot. */
 const FOLDED = -1
 const FOLDED_DIGITS = 20
 
 /**
- * The settlements that are not in the tables yet, on disk. It has a fixed number of rows of a fixed length, one to a page,
- * which are rewritten in place: a receipt that was in it leaves no bytes behind in the file (docs/storage.md, "Erasure"),
- * and a commit appends nothing. The entries of a commit are one text, in as many slots as it needs.
+ * The settlements that are not in the tables yet, on disk. The journal has a fixed number of rows of a fixed length, one per
+ * page, which are rewritten in place: its receipts leave no bytes behind in the file (docs/storage.md, "Erasure"), and a
+ * commit appends nothing. The entries of one commit are one text, in as many slots as it needs.
  *
- * A fold notes up to which number slots are in the tables, and begins anew at the first slot. What it leaves behind is
- * written over by the entries that follow, or by the next fold.
+ * A fold records the number of the last slot whose content is in the tables; writing then starts again at the first slot.
+ * Slots that the fold leaves are overwritten by later entries or by the next fold.
  */
 export class Journal {
   readonly #store: Pick<SyncStore, 'run'>
-  /** Slots with entries that are not folded; they are the first ones. */
+  /** Number of slots with entries that are not folded; they come first. */
   #used = 0
-  /** Slots that are not empty; they are the first ones. */
+  /** Number of slots that are not empty; they come first. */
   #filled = 0
-  /** Slots that will not be empty once the fold that is going on is committed. */
+  /** Value of `#filled` after the commit of the fold in progress. */
   #left = 0
-  /** The number of the next slot that is written. Every writing has a number of its own. */
+  /** The number of the next slot to be written. Each write of a slot gets a new number. */
   #next = 1
 
   constructor(store: Pick<SyncStore, 'run'>) {
     this.#store = store
   }
 
-  /** Makes the slots at the first start. Runs in a transaction. */
+  /** Creates the slots at the first start. Runs in a transaction. */
   create(): void {
     const insert = 'INSERT INTO journal (slot, entries) VALUES (?, ?) ON CONFLICT (slot) DO NOTHING'
     const [row] = this.#store.run('SELECT COUNT(*) AS rows FROM journal', []).rows
@@ -62,18 +62,18 @@ export class Journal {
   }
 
   /**
-   * Writes as much as a settlement needs, and leaves everything as it was: an engine whose disk has no room for that must
-   * not admit anything. Runs in a transaction.
+   * Writes and restores as many slots as a settlement needs: an engine whose disk has no room for them must not admit any
+   * request. Runs in a transaction.
    */
   tryWrite(): void {
     const write = `UPDATE journal SET entries = ? WHERE slot >= ? AND entries < '1'`
-    // SQLite writes only pages that were changed, if only for a moment.
+    // Two updates, because SQLite writes only pages that were changed, even if they were changed back.
     for (const text of [UNLIKE_EMPTY, EMPTY]) this.#store.run(write, [text, SLOTS - 8])
   }
 
   /**
-   * The entries that were not folded when the process ended, oldest first.
-   * @throws Error when it is damaged
+   * The entries that were not folded when the previous process ended, oldest first.
+   * @throws Error when the journal is damaged
    */
   read(): readonly string[] {
     const find = `SELECT slot, entries FROM journal
@@ -93,12 +93,12 @@ export class Journal {
     return text === '' ? [] : text.slice(0, -END.length).split(END)
   }
 
-  /** Whether an entry can be in the journal at all. */
+  /** Whether the journal can hold this entry: it is short enough and has only printable ASCII characters. */
   takes(entry: string): boolean {
     return entry.length < MAX_ENTRY_SLOTS * CHUNK_CHARACTERS && !/[^ -~]/.test(entry)
   }
 
-  /** What the slots of some entries hold. */
+  /** Divides the text of some entries into the contents of slots. */
   pack(entries: readonly string[]): readonly string[] {
     const text = `${entries.join(END)}${END}`
     const chunks: string[] = []
@@ -108,7 +108,7 @@ export class Journal {
     return chunks
   }
 
-  /** Divides texts that are taken into as many as an empty journal has room for. */
+  /** Divides entries into groups that each fit an empty journal. */
   divide<Owner>(texts: ReadonlyMap<Owner, string>): readonly ReadonlyMap<Owner, string>[] {
     const parts: Map<Owner, string>[] = []
     let room = 0
@@ -124,13 +124,13 @@ export class Journal {
     return parts
   }
 
-  /** Whether there is room for some entries, written at once. */
+  /** Whether there is room to write these entries in one commit. */
   hasRoom(entries: readonly string[]): boolean {
     const characters = entries.reduce((sum, { length }) => sum + length + END.length, 0)
     return this.#used + Math.ceil(characters / CHUNK_CHARACTERS) <= SLOTS
   }
 
-  /** Writes the slots of a commit. Runs in a transaction; `wrote` is called once that is committed. */
+  /** Writes the slots of a commit. Runs in a transaction; after its commit the caller calls `wrote`. */
   write(chunks: readonly string[]): void {
     for (const [index, chunk] of chunks.entries()) {
       const text = `${this.#next + index} ${chunk.length}${END}${chunk}`.padEnd(
@@ -147,15 +147,15 @@ export class Journal {
     this.#filled = Math.max(this.#filled, this.#used)
   }
 
-  /** Whether slots hold what is in the tables already. */
+  /** Whether slots hold entries that are already in the tables. */
   get hasLeftovers(): boolean {
     return this.#filled > this.#used
   }
 
   /**
-   * Notes that every entry is in the tables, and overwrites what an earlier fold has left behind. Runs in a transaction;
-   * `folded` is called once that is committed.
-   * @param leave whether the next fold may overwrite the entries of this one, where no later ones have
+   * Records that every entry is in the tables, and overwrites slots that an earlier fold has left. Runs in a transaction;
+   * after its commit the caller calls `folded`.
+   * @param leave whether the slots of the entries just folded may stay until later entries or the next fold overwrite them
    */
   fold(leave: boolean): void {
     if (this.#used > 0) {
@@ -178,7 +178,7 @@ export class Journal {
     const find = 'SELECT entries FROM journal WHERE slot = ?'
     const [row] = this.#store.run(find, [FOLDED]).rows
     const number = row === undefined ? 0 : Number(textOf(row, 'entries'))
-    // With a number that is none, everything would count as folded, and be lost.
+    // With NaN, every slot would count as folded, and its settlements would be lost.
     if (!Number.isSafeInteger(number)) throw damaged()
     return number
   }

@@ -8,10 +8,10 @@ import {
 import type { Accounts } from './accounts.ts'
 import { admitInMemory, BY_SQL, findInMemory } from './admission.ts'
 
-/** Operations on accounts that memory may decide alone, with nothing written before the answer. */
+/** Operations that memory can decide alone, without a write before the answer. */
 export type MemoryCall = AdmitCall | ReleaseCall
 
-/** Whether all that an operation needs has been read from the tables. */
+/** Whether everything that an operation needs is in memory. */
 export function isInMemory(accounts: Accounts, call: FindCall | MemoryCall): boolean {
   if (call.kind === 'release') return accounts.knownHolderOf(call.requestId) !== undefined
   const { customerId, keyPrefix } = call.kind === 'find' ? call.key : call.entry.key
@@ -19,8 +19,8 @@ export function isInMemory(accounts: Accounts, call: FindCall | MemoryCall): boo
 }
 
 /**
- * Looks a key up. Memory and tables together always know it: what is not in memory is in the tables as it was written last.
- * Never throws.
+ * Looks up a key. Reads it from the tables if it is not in memory: the rows of accounts that are not in memory are up to
+ * date. Never throws.
  */
 export function find(accounts: Accounts, { key: presented }: FindCall): LedgerOutcome {
   try {
@@ -34,7 +34,10 @@ export function find(accounts: Accounts, { key: presented }: FindCall): LedgerOu
   }
 }
 
-/** Carries out an operation in memory. Undefined: SQL must decide, and nothing was changed. Never throws. */
+/**
+ * Carries out an operation in memory. Never throws.
+ * @returns undefined where SQL must decide; nothing is changed then
+ */
 export function carryOutInMemory(accounts: Accounts, call: MemoryCall): LedgerOutcome | undefined {
   try {
     return call.kind === 'admit' ? admit(accounts, call) : release(accounts, call)
@@ -50,7 +53,7 @@ function admit(accounts: Accounts, { entry }: AdmitCall): LedgerOutcome | undefi
 
 function release(accounts: Accounts, { requestId }: ReleaseCall): LedgerOutcome | undefined {
   const holder = accounts.holderOf(requestId)
-  // One that the table has may have a claim, too.
+  // A reservation that is in the table may belong to a claim, which only SQL can release.
   if (holder === undefined || holder.open.get(requestId)?.stored !== false) return undefined
   accounts.endReservation(holder, requestId)
   return { ok: true, kind: 'release', released: true }

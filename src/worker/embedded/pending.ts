@@ -4,12 +4,14 @@ import { heldBy } from './account.ts'
 import { findSettled, receiptName, type Named, type Settled } from './settled.ts'
 import type { Bill } from './settlement.ts'
 
-/** The settlements that the journal has and the tables have not. */
+/** The settlements that are in the journal but not in the tables yet. */
 export class PendingBills {
   readonly #store: Pick<SyncStore, 'run'>
   readonly #bills: Bill[] = []
   readonly #requests = new Set<string>()
-  /** Ids by customer: a name of both would be a new text, with a hash of its own, each time one is looked up. */
+  /**
+   * Receipt ids by customer. Nested, because a joined name of both would have to be built and hashed anew at each look-up.
+   */
   readonly #receipts = new Map<string, Set<string>>()
 
   constructor(store: Pick<SyncStore, 'run'>) {
@@ -20,7 +22,7 @@ export class PendingBills {
     return this.#bills
   }
 
-  /** What the requests held that were billed. */
+  /** The reservations of the requests that were billed. */
   held(): readonly HeldReservation[] {
     return this.#bills.flatMap(({ entry: { requestId, customerId }, reservation }) =>
       reservation === undefined ? [] : [heldBy(requestId, customerId, reservation)],
@@ -37,7 +39,7 @@ export class PendingBills {
     else ofCustomer.add(receipt.id)
   }
 
-  /** Takes back the latest bill. */
+  /** Removes the latest bill again. */
   removeLast(): void {
     const bill = this.#bills.pop()
     if (bill === undefined) return
@@ -52,7 +54,10 @@ export class PendingBills {
     this.#receipts.clear()
   }
 
-  /** Finds what the tables have of some settlements; the answer is about them and what is pending when it is asked. */
+  /**
+   * Looks up which settlements are stored in the tables. The returned functions answer for these entries, and also count
+   * what is pending when they are called.
+   */
   lookUp(entries: readonly Named[]): {
     readonly isSettled: (entry: Pick<Named, 'requestId'>) => boolean
     readonly hasReceipt: (entry: Named) => boolean

@@ -1,4 +1,4 @@
-/** The ranges of the schema's CHECKs, and the largest values that memory may hold in their place. */
+/** The ranges of the schema's CHECK constraints, which values in memory must respect. */
 
 const LARGEST_NANO = 9_000_000_000_000_000_000n
 
@@ -7,7 +7,7 @@ export function isBalance(nano: bigint): boolean {
   return nano >= -LARGEST_NANO && nano <= LARGEST_NANO
 }
 
-/** Whether an amount that is never negative fits its column. */
+/** Whether a non-negative amount fits its column. */
 export function isAmount(nano: bigint): boolean {
   return nano >= 0n && nano <= LARGEST_NANO
 }

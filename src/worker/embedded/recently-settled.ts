@@ -1,25 +1,25 @@
-/** Requests that are remembered; as many again until they are forgotten together. */
+/** Requests in one generation. Two generations are kept; when the newer one is full, the older one is dropped. */
 const REMEMBERED = 10_000
 
 /**
- * Which requests were settled lately, so that the tables need not be asked about one that is new. A request is admitted
- * before it is settled: one whose admission is younger than everything that was forgotten, and that is not among what is
- * remembered, was never settled.
+ * Remembers recently settled requests, so that the tables need not be asked about a new one. A request is admitted before it
+ * is settled: if its admission is later than the settlement of every forgotten request, and it is not among the remembered
+ * ones, it was never settled.
  */
 export class RecentlySettled {
   #latest = new Set<string>()
   #earlier = new Set<string>()
-  /** When the last of the requests that are not remembered was settled, ms. */
+  /** When the last of the forgotten requests was settled, ms. */
   #forgottenUntil: number
   #latestUntil = 0
   #earlierUntil = 0
 
-  /** @param until when the last request was settled, ms */
+  /** @param until when the last request in the tables was settled, ms */
   constructor(until: number) {
     this.#forgottenUntil = until
   }
 
-  /** @param settledAt the time in its entry, ms */
+  /** @param settledAt the time of the settlement entry, ms */
   add(requestId: string, settledAt: number): void {
     if (this.#latest.size === REMEMBERED) {
       this.#forgottenUntil = Math.max(this.#forgottenUntil, this.#earlierUntil)
@@ -32,7 +32,7 @@ export class RecentlySettled {
     this.#latestUntil = Math.max(this.#latestUntil, settledAt)
   }
 
-  /** Whether a request that was admitted at this time was certainly not settled before. */
+  /** Whether a request that was admitted at this time (ms) is known not to have been settled before. */
   isSurelyNew(requestId: string, admittedAt: number): boolean {
     return (
       admittedAt > this.#forgottenUntil &&

@@ -1,18 +1,22 @@
 import type { SqlValue } from '../storage/database.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 
-/** A statement of a Durable Object has at most 100. */
+/** Maximum number of parameters of a statement in a Durable Object. */
 const MAX_PARAMETERS = 100
 
-/** What one row needs, in the order of its parameters. */
+/** The parameters of one row, in order. */
 export type RowValues = readonly SqlValue[]
 
-/** Writes rows. @throws what the store throws; the transaction must then be undone, since some of the rows may be written */
+/**
+ * Writes rows.
+ * @throws what the store throws; the transaction must then be rolled back, because some rows may be written
+ */
 export type WriteRows = (store: Pick<SyncStore, 'run'>, rows: readonly RowValues[]) => void
 
 /**
- * Makes the insertion of rows into a table, several in a statement. Each statement is a call of SQLite that opens the table and its
- * indexes. `OR FAIL`: to undo a statement of several rows by itself, SQLite would first copy every page that it changes.
+ * Makes a function that inserts rows into a table, several per statement, because SQLite opens the table and its indexes for
+ * each statement. `OR FAIL` avoids a statement journal: to be able to undo a statement of several rows, SQLite would first
+ * copy every page that it changes.
  * @param columns separated by commas
  */
 export function rowInsert(table: string, columns: string): WriteRows {
@@ -23,8 +27,8 @@ export function rowInsert(table: string, columns: string): WriteRows {
 }
 
 /**
- * Makes the change of rows of a table, several in a statement. The values of a row come first, then those of its key; no two rows
- * have the same key.
+ * Makes a function that updates rows of a table, several per statement. The parameters of a row are its values, then its
+ * key; no two rows may have the same key.
  * @param columns separated by commas
  * @param key the columns of the primary key
  */
@@ -44,7 +48,7 @@ export function rowUpdate(table: string, columns: string, key: string): WriteRow
 }
 
 /**
- * Makes the deletion of rows of a table, several in a statement.
+ * Makes a function that deletes rows of a table, several per statement.
  * @param key the column of the primary key
  */
 export function rowDelete(table: string, key: string): WriteRows {
@@ -55,7 +59,7 @@ function namesOf(columns: string): readonly string[] {
   return columns.split(',').map((name) => name.trim())
 }
 
-/** The more rows a statement may have, the more different ones there are, each of which the engine keeps prepared. */
+/** Maximum number of rows in a statement. Each number of rows is a statement of its own, which the engine keeps prepared. */
 const MAX_ROWS = 20
 
 function severalAtOnce(parameters: number, textOf: (rows: string) => string): WriteRows {

@@ -7,10 +7,10 @@ export interface Named extends Pick<SettlementEntry, 'requestId' | 'customerId'>
   readonly receipt: { readonly id: string } | null
 }
 
-/** Which of some settlements the tables have. */
+/** Which of the given settlements are in the tables. */
 export interface Settled {
   readonly requests: ReadonlySet<string>
-  /** Of their receipts, as `receiptName` names them. */
+  /** Their receipts, named by `receiptName`. */
   readonly receipts: ReadonlySet<string>
 }
 

@@ -8,13 +8,13 @@ import type { Accounts } from './accounts.ts'
 import { spentInPeriod, windowIsOver } from './admission.ts'
 import { isAmount, isBalance, isCount } from './ranges.ts'
 
-/** A settlement that is in the journal and not in the tables yet. */
+/** A settlement that is in the journal but not in the tables yet. */
 export interface Bill {
   readonly entry: SettlementEntry
   readonly seq: number
   readonly createdAt: number
   readonly events: readonly WebhookEvent[]
-  /** What its request had reserved. */
+  /** The reservation of its request, where it had one. */
   readonly reservation: Reservation | undefined
 }
 
@@ -31,8 +31,8 @@ const MODALITIES = new Set(['chat', 'transcription', 'embedding'])
 const BILLING_UNITS = new Set(['token', 'audio_minute', 'audio_second', 'request'])
 
 /**
- * Whether memory can settle an entry. Claims are not in memory, and what a CHECK of the schema may refuse is left to SQL,
- * so that nothing gets into the journal that the tables would not take.
+ * Whether memory can settle an entry. Entries with a claim, and values that a CHECK of the schema might refuse, are left to
+ * SQL, so that the journal never holds a settlement that the tables would not accept.
  */
 export function isOrdinary(accounts: Accounts, entry: SettlementEntry): boolean {
   const account = accounts.find(entry.customerId)
@@ -65,7 +65,7 @@ function fitsTotals(account: Account, key: AccountKey | undefined, cost: bigint)
   )
 }
 
-/** Bills an ordinary entry in memory. `undo` takes it back as long as nothing else was billed since. */
+/** Bills an ordinary entry in memory. `undo` reverts the bill as long as nothing else was billed since. */
 export function billInMemory(
   accounts: Accounts,
   entry: SettlementEntry,
@@ -98,7 +98,10 @@ export function billInMemory(
   }
 }
 
-/** Adds cost and tokens to those of the key. */
+/**
+ * Adds cost and tokens to the key's counters.
+ * @returns reverts it
+ */
 function countOnKey(
   accounts: Accounts,
   account: Account,
@@ -115,7 +118,7 @@ function countOnKey(
   return () => Object.assign(key, former)
 }
 
-/** Adds tokens to the key's window, or to a new one where that has ended and the key has a limit of tokens. */
+/** Adds tokens to the key's window; begins a new window where the old one has ended and the key limits tokens. */
 function addTokens(key: AccountKey, tokens: number, now: number): void {
   if (key.tokensPerMinute !== null && windowIsOver(key, now)) {
     key.windowStartedAt = now
@@ -125,7 +128,7 @@ function addTokens(key: AccountKey, tokens: number, now: number): void {
   key.windowTokens = key.windowTokens > UNLIMITED - tokens ? UNLIMITED : key.windowTokens + tokens
 }
 
-/** The thresholds that this bill crosses, as in `alerts.ts`. */
+/** The alerts for the thresholds that this bill crosses, as in `alerts.ts`. */
 function eventsOf(
   account: Account,
   key: AccountKey | undefined,
@@ -153,7 +156,10 @@ function eventsOf(
   return events
 }
 
-/** Extends the retention of the evidence that a receipt names; returns what is not stored. */
+/**
+ * Extends the retention of the evidence that a receipt names.
+ * @returns the digests of evidence that is not stored
+ */
 export function keepEvidence(accounts: Accounts, entry: SettlementEntry): readonly string[] {
   const { receipt } = entry
   if (receipt === null || receipt.evidenceRefs.length === 0) return []

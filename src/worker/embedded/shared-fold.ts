@@ -1,20 +1,20 @@
-/** After a fold that failed, how long it is not tried again for those who only read, ms. */
+/** How long after a failed fold readers do not try another one, ms. */
 const REST_MS = 250
 
 export interface SharedFoldDeps {
   /** Runs work after a time in ms. */
   readonly later: (ms: number, work: () => Promise<void>) => void
-  /** Takes its turn among all work. Rejects where nothing could be written. */
+  /** Folds when its turn comes among all work, and calls `begun` when it begins. Rejects where the fold failed. */
   readonly fold: (begun: () => void) => Promise<void>
 }
 
 /**
- * The fold before a read. All who wait for one share it, and where it fails, for a short time also the error: a fold on a disk
- * that is full costs as much as one that succeeds, and all other work waits for it.
+ * The fold before a read. Readers that wait at the same time share one fold, and for a short time also its error: a fold
+ * that fails on a full disk costs as much as one that succeeds, and all other work waits for it.
  */
 export class SharedFold {
   readonly #deps: SharedFoldDeps
-  /** Waits for its turn, so that it will write all that there is by now. */
+  /** The fold that waits for its turn; it will write everything that is in memory by then. */
   #waiting: Promise<void> | undefined
   #failed: { readonly error: unknown } | undefined
 
@@ -22,14 +22,17 @@ export class SharedFold {
     this.#deps = deps
   }
 
-  /** @throws what the fold throws, or the last one threw */
+  /**
+   * Folds, or joins a fold that has not begun.
+   * @throws what the fold throws, or what the last one threw within `REST_MS`
+   */
   async run(): Promise<void> {
     if (this.#failed !== undefined) throw this.#failed.error
     this.#waiting ??= this.#begin()
     await this.#waiting
   }
 
-  /** A fold of any origin has succeeded. */
+  /** To be called after every successful fold, whoever asked for it. */
   succeeded(): void {
     this.#failed = undefined
   }

@@ -9,7 +9,7 @@ import {
 import type { Accounts } from './accounts.ts'
 
 /**
- * Carries out an operation by the SQL of all engines. Never throws.
+ * Carries out an operation by the SQL that all engines share. Never throws.
  * @param database its transactions begin with a fold, so that the tables agree with the memory
  */
 export async function carryOutBySql(
@@ -18,7 +18,8 @@ export async function carryOutBySql(
   call: AccountCall,
 ): Promise<LedgerOutcome> {
   try {
-    // An operation changes the account of its customer, and that of the customer that holds its reservation.
+    // The operation changes the account of its customer, and that of the customer who holds a reservation under the same
+    // request id.
     const holder = accounts.holderOf(requestIdOf(call))
     const outcome = await carryOut(sqlLedger(database), call)
     for (const customerId of [customerOf(call), holder?.customerId]) {
@@ -27,7 +28,7 @@ export async function carryOutBySql(
     if (call.kind === 'settle') accounts.noteSettled(call.entry)
     return outcome
   } catch (error) {
-    // What the transaction would have changed is as it was.
+    // The transaction was rolled back, so the accounts in memory are still right.
     return failedCall(error)
   }
 }

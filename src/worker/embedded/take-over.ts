@@ -7,12 +7,14 @@ import type { PendingBills } from './pending.ts'
 import { isAmount } from './ranges.ts'
 import { billInMemory, isOrdinary, keepEvidence } from './settlement.ts'
 
-/** What a new ledger takes over from the one before it: settlements from the journal, reservations from its memory. */
+/**
+ * What a new ledger instance takes over from the previous one: settlements from the journal, reservations from its memory.
+ */
 
 /**
- * Bills again in memory what the journal holds and the tables do not.
+ * Bills again in memory the settlements that are in the journal but not in the tables.
  * @param texts the entries of the journal, oldest first
- * @throws Error when the journal holds what the tables do not take
+ * @throws Error when the tables would not accept a settlement of the journal
  */
 export function bringBack(
   texts: readonly string[],
@@ -32,7 +34,10 @@ export function bringBack(
   }
 }
 
-/** A settled request whose reservation the table does not have was admitted after the last fold: no window of its key has it. */
+/**
+ * Counts a settled request in its key's window if the table has no reservation of it: it was then admitted after the last
+ * fold, so the window in the tables does not include it.
+ */
 function countWhatTablesLack(
   accounts: Accounts,
   { requestId, customerId, keyPrefix, usage }: SettlementEntry,
@@ -43,7 +48,7 @@ function countWhatTablesLack(
   if (key !== undefined) countInWindow(accounts, account, key, usage.createdAtMs)
 }
 
-/** Reserves again what is neither in the tables nor settled. */
+/** Restores the reservations whose requests are neither settled nor have a reservation in the tables. */
 export function holdAgain(
   held: readonly HeldReservation[],
   accounts: Accounts,

@@ -15,7 +15,7 @@ export interface EmbeddingsAnswer {
   readonly providerResponseId: string | undefined
 }
 
-/** What the request asked for. */
+/** The properties of the requested vectors. */
 type AskedVectors = Pick<EmbeddingsRequest, 'inputs' | 'base64' | 'dimensions'>
 
 /** Numbers, or base64 of little-endian float32. */
@@ -24,9 +24,10 @@ type Vector = readonly number[] | string
 const FLOAT_BYTES = 4
 
 /**
- * Reads a provider's answer, in a step for each vector. Some providers support one encoding only, so either is converted to the requested one.
- * @throws BrokenStream on an error object, and unless there is one valid vector for each input, all of the same
- *   length, and of the requested length if any
+ * Reads a provider's answer, one vector per step. Some providers support only one encoding, so vectors are converted to the
+ * requested one.
+ * @throws BrokenStream on an error object, and unless there is one valid vector for each input, all of the same length, and
+ *   of the requested length if any
  */
 export function* readEmbeddings(
   answer: JsonObject,
@@ -58,7 +59,7 @@ export function* readEmbeddings(
   }
 }
 
-/** Every token of an embedding is input, and some providers give the total alone. */
+/** The provider's count of the input. Every token of an embedding is input, so the total counts where it is the only one. */
 function countedTokens(usage: unknown): number | undefined {
   if (!isJsonObject(usage)) return undefined
   const input = greatestCount(usage['prompt_tokens'], usage['input_tokens']) ?? 0
@@ -74,13 +75,13 @@ function vectorOf(embedding: unknown): Float32Array {
   return finite(Float32Array.from(embedding))
 }
 
-/** Numbers beyond float32 became infinite, which JSON does not have and no client can use. */
+/** Refuses infinite numbers, into which those beyond float32 were converted: JSON has none and no client can use them. */
 function finite(vector: Float32Array): Float32Array {
   if (!vector.every(Number.isFinite)) throw new BrokenStream('malformed')
   return vector
 }
 
-/** The provider's numbers unchanged, where it sent numbers. */
+/** The numbers as the provider sent them; those of the vector where it sent base64. */
 function numbersOf(embedding: unknown, vector: Float32Array): readonly number[] {
   return Array.isArray(embedding) ? embedding : Array.from(vector)
 }

@@ -14,7 +14,7 @@ import { EMBEDDINGS_MEMBERS } from './members.ts'
 const text = z.string().min(1)
 const tokens = z.array(z.int().min(0)).min(1)
 
-/** In the forms that `parseEmbeddingsRequest` checks. */
+/** The members in the forms that `parseEmbeddingsRequest` accepts. */
 const bodySchema = z.looseObject({
   ...describeMembers(EMBEDDINGS_MEMBERS, {
     input: z.union([text, z.array(text).min(1), tokens, z.array(tokens).min(1)]),

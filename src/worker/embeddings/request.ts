@@ -16,7 +16,7 @@ import { EMBEDDINGS_RULES } from './members.ts'
 export interface EmbeddingsRequest {
   readonly model: string
   readonly failover: readonly string[]
-  /** What the provider must meet. */
+  /** The constraints on the provider. */
   readonly constraints: Constraints | undefined
   /** Number of requested vectors. */
   readonly inputs: number
@@ -24,11 +24,11 @@ export interface EmbeddingsRequest {
   readonly dimensions: number | undefined
   /** UTF-8 bytes of the texts. */
   readonly textBytes: number
-  /** How many token ids were given in place of texts. */
+  /** Number of token ids that were given instead of texts. */
   readonly tokenIds: number
   /** The router's own estimate of the prompt. */
   readonly promptEstimate: number
-  /** The members sent to the provider besides the model. */
+  /** The members that are sent to the provider, except the model. */
   readonly forwarded: JsonObject
   readonly dropped: readonly string[]
 }
@@ -122,7 +122,7 @@ function isTokenList(value: unknown): boolean {
   return isListOf(value, isTokenId)
 }
 
-/** Checked up to the first wrong element, as in `list-schema.ts`. */
+/** Stops at the first invalid element, as in `list-schema.ts`. */
 function isListOf(value: unknown, isElement: (one: unknown) => boolean): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((one) => isElement(one))
 }

@@ -2,12 +2,12 @@ import * as z from 'zod'
 
 const inputSchema = z.object({ input: z.string() })
 
-/** A call without arguments, as it is passed on. */
+/** The arguments of a call without input: `{}`. */
 const nothingSchema = z.strictObject({})
 
 /**
- * The input of a custom tool from a function's arguments, empty where there are none; other arguments than that object are
- * taken as the input.
+ * Reads the input of a custom tool from the arguments of its function (`{"input": …}`). It is empty for `{}`; any other
+ * arguments are themselves taken as the input.
  */
 export function customInput(args: string): string {
   try {

@@ -2,48 +2,49 @@ import { BrokenStream } from '../stream/broken-stream.ts'
 import type { TakeMemory } from '../stream/event-framer.ts'
 import type { Logprobs } from '../stream/logprobs.ts'
 
-/** What the text of one answer may hold without asking for memory, bytes. Nearly all answers are smaller. */
+/** Bytes that the text of one answer may hold before it reserves memory. Nearly all answers are smaller. */
 const UNASKED_BYTES = 64 * 1024
 
 /**
- * The most that the text of one answer, its items and log probabilities may take, bytes, whatever memory is left: its last events
- * repeat them several times, and one provider must not take what all streams share.
+ * Maximum memory for the text, items and log probabilities of one answer, bytes, however much is free: its last events
+ * repeat them several times, and one provider must not use up the memory that all streams share.
  */
 const MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * The longest text of one answer that is held, characters: several times what the largest models write at most. The last
- * events repeat it in one go, which takes about a second for so much, and nothing else of the thread runs meanwhile.
+ * The longest text of one answer that is held, characters: several times what the largest models write. The last events
+ * repeat it synchronously, which blocks the event loop for about a second at this length.
  */
 const MAX_TEXT_CHARACTERS = 8 * 1024 * 1024
 
-/** How much is asked for at a time, bytes. */
+/** Memory is reserved in steps of at least this size, bytes. */
 const STEP_BYTES = 64 * 1024
 
-/** What a piece takes besides its characters, bytes. */
+/** Memory overhead of a piece besides its characters, bytes. */
 const PIECE_BYTES = 48
 
-/** Counts the text that is held until the end of its answer, and takes memory for it. */
+/** Counts the text that is held until the end of its answer, and reserves memory for it. */
 export class HeldText {
   readonly #takeMemory: TakeMemory | undefined
   #characters = 0
   #held = 0
   #allowed = UNASKED_BYTES
 
-  /** Without `takeMemory` it counts towards nothing that streams share. */
+  /** @param takeMemory reserves memory that all streams share; if undefined, only the limits of one answer apply */
   constructor(takeMemory: TakeMemory | undefined) {
     this.#takeMemory = takeMemory
   }
 
-  /** As `add`, for a piece with its log probabilities. */
+  /** Adds a piece with its log probabilities; see `add`. */
   addPiece(text: string, logprobs: Logprobs | null): void {
     this.add(text.length, logprobsSize(logprobs))
   }
 
   /**
-   * Adds a piece of so many characters.
-   * @param besides what is held with it, bytes
-   * @throws BrokenStream `text_too_long` when the text is, `no_memory` when there is none for it
+   * Adds a piece.
+   * @param characters its length
+   * @param besides size of what is held with it, bytes
+   * @throws BrokenStream `text_too_long` when the text is too long, `no_memory` when no memory is left for it
    */
   add(characters: number, besides = 0): void {
     this.#characters += characters
@@ -61,7 +62,7 @@ export class HeldText {
   }
 }
 
-/** About what a token and one of its alternatives take, bytes. */
+/** Approximate memory for a token or one of its alternatives, bytes. */
 const LOGPROB_BYTES = 128
 
 function logprobsSize(logprobs: Logprobs | null): number {

@@ -18,14 +18,14 @@ const STOP_REASONS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Why an answer stopped, as a message says it. */
+/** The stop members of a message. */
 export interface MessageStop {
   readonly stop_reason: string
   readonly stop_sequence: string | null
 }
 
 /**
- * Why an answer stopped. A text that the provider names counts where it is one of the request's stop sequences: providers use the
+ * Why an answer stopped. A stop sequence reported by the provider counts only if the request contains it: providers use the
  * same member for words of their own.
  */
 export function messageStop(
@@ -40,7 +40,7 @@ export function messageStop(
     : { stop_reason, stop_sequence: null }
 }
 
-/** Some providers report `stop` where they call tools. */
+/** Some providers report `stop` when the model calls tools. */
 function stopReason(finishReason: string, contains: { tool: boolean; refusal: boolean }): string {
   const known = STOP_REASONS.get(finishReason)
   if (known !== undefined) return known
@@ -71,7 +71,10 @@ export function blockJson(block: BlockHead, text: string): object {
     : { type: 'text', text }
 }
 
-/** Arguments that are not valid JSON, or nested too deeply to be written, are passed on as text. */
+/**
+ * The parsed arguments of a call. Those that are not valid JSON, or too deeply nested to be serialised, are passed on as
+ * text.
+ */
 function toolInput(args: string): unknown {
   if (args === '') return {}
   try {
@@ -107,7 +110,7 @@ export function messageJson({ id, model, content, stop, usage }: MessageState): 
 /** The events that end a block. */
 export function blockEnd(index: number, kind: BlockHead['kind']): string {
   const events = new EventText()
-  // Clients store a signature and send it back. There is none, and none is required.
+  // Clients store the signature and send it back. The router has none and requires none, so it is empty.
   if (kind === 'reasoning') {
     const delta = { type: 'signature_delta', signature: '' }
     events.add('content_block_delta', { index, delta })

@@ -12,13 +12,16 @@ import { blockEnd, blockJson, messageJson, messageStop, messageUsage } from './m
 export interface MessagesChunksOptions {
   /** The router's own estimate of the prompt, shown until the provider's count is known. */
   readonly promptEstimate: number
-  /** Those of the request. */
+  /** The stop sequences of the request. */
   readonly stopSequences: readonly string[]
-  /** Takes memory for text that waits for its block; without it only its length is limited. */
+  /** Reserves memory for text that waits until its block can start; without it, only the length of that text is limited. */
   readonly takeMemory?: TakeMemory | undefined
 }
 
-/** Writes the events of a streamed message up to its last: start, each block from start to stop, then the message's delta. */
+/**
+ * Writes the events of a streamed message up to the last one: its start, each block from start to stop, and the
+ * `message_delta`.
+ */
 export class MessagesChunks implements ChunkWriter {
   readonly #head: AnswerHead
   readonly #promptEstimate: number

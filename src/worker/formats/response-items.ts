@@ -24,7 +24,7 @@ export interface ItemOptions {
 const ID_PREFIXES = { reasoning: 'rs', text: 'msg', refusal: 'msg', function: 'fc', custom: 'ctc' }
 
 /**
- * An item at the start of a block. A tool that the client did not name is shown as the function that the model
+ * Creates an item at the start of a block. A tool that the request does not contain is shown as the function that the model
  * called.
  */
 export function newItem(head: BlockHead, position: number, options: ItemOptions): OutputItem {
@@ -43,7 +43,7 @@ function identityOf(name: string, { tools }: ItemOptions): ToolIdentity {
 /** Adds to an item's text. */
 export function extendItem(item: OutputItem, text: string, logprobs: Logprobs | null): void {
   item.text += text
-  // Not by spreading: that fails for some hundred thousand tokens.
+  // No spread: it throws a RangeError for a few hundred thousand tokens.
   for (const token of logprobs?.content ?? []) item.logprobs.push(token)
 }
 

@@ -21,11 +21,15 @@ import { SequencedEvents } from './sequenced-events.ts'
 export interface ResponsesChunksOptions extends ItemOptions {
   /** The events before the first item, which depend on the request alone. */
   readonly opening: () => OpeningEvents
-  /** Takes memory for the text, all of which the last event repeats; without it only the length of the text is limited. */
+  /**
+   * Reserves memory for the text, all of which the last event repeats; without it, only the length of the text is limited.
+   */
   readonly takeMemory?: TakeMemory | undefined
 }
 
-/** Writes the events of a streamed response up to its last: created, in progress, then each item from `added` to `done`. */
+/**
+ * Writes the events of a streamed response up to the last one: created, in progress, then each item from `added` to `done`.
+ */
 export class ResponsesChunks implements ChunkWriter {
   readonly #options: ResponsesChunksOptions
   readonly #blocks: Blocks
@@ -43,7 +47,7 @@ export class ResponsesChunks implements ChunkWriter {
     const sink = {
       start: (block: BlockHead) => this.#start(block),
       piece: (text: string, logprobs: Logprobs | null, hasWaited: boolean) => {
-        // What has waited was counted when it began to.
+        // Text that had to wait was counted when it began to wait.
         if (!hasWaited) this.#held.addPiece(text, logprobs)
         this.#piece(text, logprobs)
       },
@@ -115,7 +119,7 @@ export class ResponsesChunks implements ChunkWriter {
     const item = this.#item
     if (item === undefined) return
     extendItem(item, text, logprobs)
-    // A custom tool's input is inside the arguments and can be read once they are complete.
+    // A custom tool's input is part of the arguments, and can be read only once they are complete.
     if (item.tool?.identity.kind === 'custom' || text === '') return
     const place = { item_id: item.id, output_index: this.#done.length }
     const { type, index } = PIECES[item.kind]
@@ -168,5 +172,5 @@ const PIECES = {
   tool: { type: 'response.function_call_arguments', index: {}, text: 'arguments' },
 }
 
-/** About what an item takes besides its text, bytes. */
+/** Approximate memory for an item besides its text, bytes. */
 const ITEM_BYTES = 512

@@ -5,12 +5,12 @@ export class SequencedEvents {
   readonly #events = new EventText()
   #count: number
 
-  /** @param count how many events precede */
+  /** @param count number of preceding events */
   constructor(count = 0) {
     this.#count = count
   }
 
-  /** How many events there were. */
+  /** Number of events so far, including the preceding ones. */
   get count(): number {
     return this.#count
   }
@@ -20,19 +20,19 @@ export class SequencedEvents {
     this.#events.add(type, { sequence_number: this.next(), ...members })
   }
 
-  /** The number of an event that is written elsewhere. */
+  /** Returns the number for an event that the caller writes itself. */
   next(): number {
     return this.#count++
   }
 
-  /** Leaves out the numbers of events that were written elsewhere. */
+  /** Skips the numbers of `count` events that the caller wrote itself. */
   skip(count: number): void {
     this.#count += count
   }
 
   /**
    * The text of the events that `write` adds.
-   * @throws BrokenStream that `write` threw, with the events that it had added
+   * @throws BrokenStream from `write`, with the events that it had added before
    */
   during(write: () => void): string {
     return this.#events.during(write)

@@ -3,13 +3,13 @@ import type { LogEvent, LogFields } from '../http/log.ts'
 import { bucketOf, type Series } from './series.ts'
 import type { Count } from './store.ts'
 
-/** What happened is stored so long after it, together with what happens meanwhile, ms. */
+/** Delay from the first count to its write, ms; all counts until then are stored together. */
 const WRITE_AFTER_MS = 5_000
 
-/** After so many times that long, nobody is taken to be about to do it. */
+/** A write that is overdue by more than this multiple of the delay is presumed lost. */
 const LATE_FACTOR = 2
 
-/** While the storage is away so many minutes are remembered; then the oldest are forgotten. */
+/** Maximum number of minutes that are kept in memory while the storage is unavailable; the oldest are dropped. */
 const MAX_MINUTES = 120
 
 const MINUTE_MS = 60_000
@@ -18,18 +18,18 @@ export interface RecorderDeps {
   /** Ms. */
   readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
-  /** Whether an endpoint, by its name, is one that customers use. */
+  /** Whether the endpoint with this name is one that customers use. */
   readonly isKeyed: (endpoint: string) => boolean
   /** Adds the counts to the stored ones. */
   readonly store: (counts: readonly Count[]) => Promise<void>
 }
 
-/** Counts what this worker does minute by minute, from the events it logs, and stores it behind the answers. */
+/** Counts this worker's events minute by minute and stores the counts without delaying answers. */
 export class HistoryRecorder {
   readonly #deps: RecorderDeps
   /** Counts of labels by minute and series. */
   #minutes = new Map<number, Map<Series, Map<string, number>>>()
-  /** When what was counted is stored, ms; undefined where nobody is about to. */
+  /** When the scheduled write is due, ms; undefined where none is scheduled. */
   #due: number | undefined
 
   constructor(deps: RecorderDeps) {
@@ -63,12 +63,12 @@ export class HistoryRecorder {
   }
 
   /**
-   * Stores what was counted a moment later; undefined where that is under way or nothing was counted. What cannot be
-   * stored is tried again later.
+   * Stores the counts after a delay; undefined where a write is already scheduled or nothing was counted. Counts that cannot
+   * be stored are kept for a later write.
    */
   writeSoon(): Promise<void> | undefined {
     const at = this.#deps.now()
-    // The runtime may have ended the request that was to do it.
+    // The runtime may have ended the request that was to run the write.
     const isUnderWay =
       this.#due !== undefined && Math.abs(this.#due - at) <= LATE_FACTOR * WRITE_AFTER_MS
     if (isUnderWay || this.#minutes.size === 0) return undefined
@@ -83,7 +83,7 @@ export class HistoryRecorder {
     try {
       await this.#deps.store(counts)
     } catch {
-      // The storage itself reports that it is away.
+      // The storage itself reports its outage, so the error is not logged here.
       for (const { minute, series, label, value } of counts) {
         this.#add(series, label, value, minute)
       }

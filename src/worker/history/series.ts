@@ -12,7 +12,7 @@ export type Series =
   | 'cost'
   | 'failovers'
 
-/** Upper bounds of the buckets that times are counted in, in milliseconds; beyond the last one there is one more. */
+/** Upper bounds of the buckets for times, in milliseconds; one more bucket holds longer times. */
 const BOUNDS_MS = [
   5, 10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 7_500,
   10_000, 15_000, 30_000, 60_000, 180_000, 600_000,
@@ -20,14 +20,13 @@ const BOUNDS_MS = [
 
 const BEYOND = 'beyond'
 
-/** The label of the bucket that a time is counted in. */
+/** The label of the bucket for a time. */
 export function bucketOf(milliseconds: number): string {
   return String(BOUNDS_MS.find((bound) => milliseconds <= bound) ?? BEYOND)
 }
 
 /**
- * A percentile of times that were counted in buckets, in milliseconds: as exact as the buckets are, and between their bounds
- * as if the times lay there evenly. Null where nothing was counted.
+ * A percentile of bucketed times, in milliseconds, interpolated linearly within its bucket. Null where nothing was counted.
  * @param fraction such as 0.95
  */
 export function percentileOf(

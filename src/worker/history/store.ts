@@ -7,13 +7,13 @@ import type { Series } from './series.ts'
 
 const HOUR_MS = 3_600_000
 
-/** How long rows are kept, by the time that each is about. */
+/** How long rows are kept after the time that they describe, by their width. */
 const KEPT: readonly { readonly widthSeconds: number; readonly keptMs: number }[] = [
   { widthSeconds: 60, keptMs: 8 * HOUR_MS },
   { widthSeconds: 3_600, keptMs: 91 * 24 * HOUR_MS },
 ]
 
-/** D1 takes a hundred parameters in a statement. */
+/** D1 allows a hundred parameters per statement. */
 const ROWS_OF_A_STATEMENT = 16
 const DROPPED_AT_ONCE = 500
 
@@ -25,7 +25,7 @@ export interface Count {
   readonly value: number
 }
 
-/** Adds counts to those that are there, and drops what is too old. Several workers may add at once. */
+/** Adds counts to the stored ones and deletes expired rows. Several workers may add concurrently. */
 export async function addCounts(
   db: Database,
   counts: readonly Count[],
@@ -54,19 +54,19 @@ export async function addCounts(
   ])
 }
 
-/** What happened in one step of a range of times: by series and label. */
+/** The counts of one step of a time range, by series and label. */
 export type Step = ReadonlyMap<Series, ReadonlyMap<string, bigint>>
 
 export interface HistoryRange {
-  /** Of the rows that are read. */
+  /** Width of the rows that are read. */
   readonly widthSeconds: number
-  /** A multiple of it: rows of one step are added up. */
+  /** Width of a step, a multiple of `widthSeconds`: the rows of a step are summed. */
   readonly stepSeconds: number
-  /** The beginning of the first step, ms since the epoch. */
+  /** Start of the first step, ms since the epoch. */
   readonly from: number
 }
 
-/** The steps in which anything happened, by their beginning (ms since the epoch). */
+/** The steps with any counts, by their start (ms since the epoch). */
 export async function readSteps(
   db: Database,
   { widthSeconds, stepSeconds, from }: HistoryRange,
@@ -102,7 +102,10 @@ const SERIES: readonly Series[] = [
 
 const seriesOf = (text: string): Series | undefined => SERIES.find((one) => one === text)
 
-/** Rows in one order for all workers: two that add the same rows at once must lock them in the same order. */
+/**
+ * Rows in the same order for all workers: transactions that add to the same rows must lock them in one order to avoid
+ * deadlocks.
+ */
 function rowsOf(counts: readonly Count[], widthMs: number) {
   const rows = new Map<string, { startsAt: number; series: Series; label: string; value: number }>()
   for (const { minute, series, label, value } of counts) {

@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** Statuses that are particular to this format: its clients know 529 as "no capacity at the moment". */
+/** Statuses of this format that differ from the router's: its clients know 529 as "no capacity at the moment". */
 const STATUSES: Partial<Record<ErrorCode, number>> = { routes_unavailable: 529 }
 
 /** The text by which clients recognise a prompt that they must shorten. */
@@ -40,9 +40,9 @@ export function anthropicErrorBody(error: ApiError): object {
 }
 
 /**
- * The event of a stream that broke after output was delivered. Failures that are not the caller's have a type of their
- * own here: Claude Code retries the usual ones (`api_error`, `overloaded_error`, `timeout_error`) up to three times,
- * each a paid request, and never retries an unknown type.
+ * The event of a stream that broke after output was delivered. Failures that are not the client's fault have an error type
+ * of their own here: Claude Code retries the usual ones (`api_error`, `overloaded_error`, `timeout_error`) up to three
+ * times, each a paid request, and never retries an unknown type.
  */
 export function anthropicStreamError(error: ApiError): object {
   const status = anthropicStatus(error.code)

@@ -17,10 +17,13 @@ import type { JsonObject } from '../stream/json-object.ts'
 
 export const ATTESTATION_MEMBER = 'attestation'
 
-/** Many times what its lists may hold: a longer text is not parsed, which would take seconds for one of 10 MiB. */
+/**
+ * Maximum length of the constraints' JSON, many times what their lists may hold. A longer text is not parsed, because
+ * parsing 10 MiB would take seconds.
+ */
 const MAX_LENGTH = 64 * 1024
 
-/** The most of a name that is repeated in an error, characters. */
+/** Maximum characters of a client's name that an error repeats. */
 const MAX_SHOWN = 64
 
 const REQUIRE_HEADER = 'X-Service-Require'
@@ -36,8 +39,9 @@ export const REQUIRE_HEADER_DOC: NonNullable<Operation['headers']> = {
 }
 
 /**
- * The constraints in JSON text. Unlike other members this one is never read partially: repeated and unknown names are
- * refused.
+ * Reads constraints from JSON text. Unlike other members, unknown and repeated names are refused, so that no requirement is
+ * ignored.
+ * @returns undefined for null
  * @throws ApiError `invalid_attestation_constraint`
  */
 export function readAttestation(json: string | Bytes): Constraints | undefined {
@@ -55,7 +59,7 @@ export function readAttestation(json: string | Bytes): Constraints | undefined {
 }
 
 /**
- * The constraints in a body that is parsed already by a parser that keeps only the last of a repeated member.
+ * Reads the constraints of a body that was already parsed by a parser that keeps only the last of a repeated member.
  * @throws ApiError `invalid_attestation_constraint`, also where the body has the member twice
  */
 export function attestationOfBody(bytes: Bytes, parsed: JsonObject): Constraints | undefined {
@@ -76,7 +80,8 @@ export function attestationOfBody(bytes: Bytes, parsed: JsonObject): Constraints
 }
 
 /**
- * What a body and the header require, together.
+ * Combines the requirements of the body and of the header.
+ * @param given the constraints of the body
  * @throws ApiError `invalid_attestation_constraint` for a malformed header or one that seems to be a misspelling of it;
  *   `invalid_request_error` where header and body differ
  */
@@ -98,8 +103,8 @@ export function constraintsOf(
 }
 
 /**
- * Refuses a member that the router does not know where it may have been meant as `attestation`: without effect it would
- * leave the caller with a requirement that nobody checks.
+ * Refuses an unknown member that may be a misspelling of `attestation`: if it were ignored, nobody would check the caller's
+ * requirement.
  * @throws ApiError `invalid_attestation_constraint`
  */
 export function refuseMistakenMember(name: string): void {
@@ -116,7 +121,7 @@ function refuseMistakenHeaders(headers: Headers): void {
   }
 }
 
-/** A name of ordinary length and letters in quotes; others are not repeated. */
+/** Quotes a name of ordinary length and characters; replaces others. */
 function shown(name: string): string {
   return name.length <= MAX_SHOWN && /^[\w[\].-]+$/.test(name) ? `"${name}"` : 'A member'
 }

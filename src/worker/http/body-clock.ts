@@ -2,39 +2,38 @@ import { keepShape } from '../../protocol/keep-shape.ts'
 import { after, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
 import { ApiError } from './errors.ts'
 
-/** Time that every body has, ms, and the minimum rate at which it must arrive after that. */
+/** The time that every body has, ms, and the minimum rate at which it must arrive after that, bytes per ms. */
 const GRACE_MS = 10_000
 const MIN_BYTES_PER_MS = 32
 
 /**
- * Interval between two readings of the clock, ms; a longer gap is counted as this much. In the rest of such a gap this
- * program did not run, so the client's bytes may have been waiting already.
+ * Interval between two readings of the clock, ms. A longer gap counts as this much: in the rest of it the program was not
+ * running, so the client's bytes may have been waiting already.
  */
 const TICK_MS = 1_000
 
 export interface BodyTimes {
-  /** Waiting for one read, ms. */
+  /** Time limit of one read, ms. */
   readonly stallMs?: number
-  /** Waiting for all reads together, ms. */
+  /** Time limit of all reads together, ms. */
   readonly totalMs?: number
 }
 
 /**
- * The time limit of a request body: ten seconds, plus one for every 32 KB of the body. Without it a slow client could
- * keep the memory and the permit of its request for as long as it likes. Only time spent waiting for the client's bytes
- * counts: not the time between two reads, and not the time in which this program does not run because the machine is
- * short of CPU.
+ * The time limit of a request body: ten seconds, plus one for every 32 KB of the body. Without it a slow client could keep
+ * its request's memory and permit for as long as it likes. Only time spent waiting for the client's bytes counts: neither
+ * the time between two reads, nor the time in which this program does not run because the machine is short of CPU.
  */
 export class BodyClock {
   readonly #now: () => number
   readonly #stallMs: number
   readonly #totalMs: number
   readonly #after: After
-  /** Time that counts, ms. */
+  /** The time spent waiting for the client so far, ms. */
   #waitedMs = 0
 
   /**
-   * @param now ms
+   * @param now ms since the epoch
    * @param callAfter measures the times
    */
   constructor(now: () => number, times: BodyTimes = {}, callAfter: After = after) {
@@ -49,8 +48,8 @@ export class BodyClock {
   }
 
   /**
-   * The result of `reading`, the read that waits for the client's bytes.
-   * @param bytes what the time limit goes by: what has come so far, or the length of the whole body
+   * Awaits a read of the client's bytes.
+   * @param bytes the size from which the time limit is computed: of what has arrived so far, or of the whole body
    * @throws ApiError `request_timeout` when the time limit passes first
    */
   async within<T>(reading: Promise<T>, bytes: number): Promise<T> {

@@ -8,8 +8,8 @@ import { ApiError } from './errors.ts'
 const FIRST_BYTES = 65_536
 
 /**
- * A longer body of declared length is read piece by piece: the time that it has goes by what has come of it, because its memory is
- * held from the start. A shorter one has half a minute at most.
+ * A body of longer declared length is read piece by piece, so that its time limit depends on what has arrived so far,
+ * because its memory is reserved from the start. A shorter body has half a minute at most.
  */
 const AT_ONCE_BYTES = 512 * 1024
 
@@ -20,14 +20,14 @@ export interface BodyLimits {
   readonly now: () => number
   /** Measures times with the other timers of the request. */
   readonly after?: After
-  /** Called with the number of bytes before they are allocated; throws when they are not available. */
+  /** Called with a number of bytes before they are allocated; throws when they are not available. */
   readonly takeMemory?: (bytes: number) => void
 }
 
 /**
- * The whole body of a request, whether its length was declared or not. An absent body is empty.
+ * Reads the whole body of a request, whether its length was declared or not. An absent body is empty.
  * @throws ApiError made by `tooLarge` when the body is too large; `invalid_request_error` when it is compressed or
- * incomplete; `request_timeout` when it arrives too slowly; the error of `takeMemory` when there is no memory
+ *   incomplete; `request_timeout` when it arrives too slowly; the error of `takeMemory` when there is no memory
  */
 export async function readBody(request: Request, limits: BodyLimits): Promise<Bytes> {
   const { maxBytes, tooLarge, now, after, takeMemory } = limits
@@ -73,7 +73,8 @@ interface IntoRules extends Pick<BodyLimits, 'tooLarge'> {
 }
 
 /**
- * The whole body, read into one buffer of `room` bytes and never copied; `room` is its greatest length and one byte for the end.
+ * Reads the whole body into one buffer, without copying.
+ * @param room the body's maximum length plus one byte, in which a longer body shows
  * @throws ApiError made by `tooLarge` when it is longer; that of `brokenOff`; `request_timeout` when it arrives too slowly
  */
 export async function readInto(

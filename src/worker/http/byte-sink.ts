@@ -3,12 +3,12 @@ import { keepShape } from '../../protocol/keep-shape.ts'
 
 const encoder = new TextEncoder()
 
-/** Up to this many bytes a loop beats a call of the platform. */
+/** Up to this many bytes, a loop is faster than a platform call. */
 const SHORT = 64
 
 const ASCII = /^[\0-\x7f]*$/
 
-/** Puts bytes and text together in one growing buffer. */
+/** Collects bytes and text in one growing buffer. */
 export class ByteSink {
   #bytes: Bytes
   #length = 0

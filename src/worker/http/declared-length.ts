@@ -1,8 +1,8 @@
 const DIGITS = /^\d+$/
 
 /**
- * The length of a body as its `Content-Length` declares it, in bytes; undefined where nothing holds the sender to it. A runtime may
- * accept a length that is given several times (`5, 5`), and follows the transfer coding where there is one as well: then a
+ * The length of a body in bytes as its `Content-Length` declares it; undefined where the sender is not bound to it. A
+ * runtime may accept a repeated length (`5, 5`), and ignores the length if there is a transfer coding: in both cases the
  * body can be longer than declared.
  */
 export function declaredLength(headers: Pick<Headers, 'get' | 'has'>): number | undefined {

@@ -1,7 +1,4 @@
-/**
- * Maximum size (bytes) and duration (ms) for which an unwanted body is still read, so that its client reads the
- * answer.
- */
+/** Maximum size (bytes) and duration (ms) of reading an unwanted body, so that its client reads the answer. */
 const DRAINED_BYTES = 32 * 1024 * 1024
 const DRAINED_MS = 5_000
 

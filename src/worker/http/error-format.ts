@@ -6,7 +6,7 @@ import { responsesErrorBody, responsesErrorHeaders, responsesStatus } from './re
 /** Writes errors in one format. */
 interface ErrorWriter {
   readonly statusOf: (code: ErrorCode) => number
-  /** To be sent as JSON. */
+  /** The error body, to be sent as JSON. */
   readonly bodyOf: (error: ApiError) => object
   readonly headersOf: (error: ApiError) => Readonly<Record<string, string>>
 }
@@ -59,7 +59,7 @@ function inFormat(error: ApiError, format: ErrorFormat): WrittenError {
   return { status: statusOf(error.code), body: bodyOf(error), headers: headersOf(error) }
 }
 
-/** The same error as a problem document (RFC 9457), which tells clients of EHBP to fetch the current key. */
+/** The same error as a problem document (RFC 9457), which tells EHBP clients to fetch the current key. */
 function keyConfigProblem({ message }: ApiError, written: WrittenError): WrittenError {
   return {
     status: written.status,

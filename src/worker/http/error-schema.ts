@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** An error in the form of the OpenAI format, as an answer or as the last event of a stream, for the interface description. */
+/** An error in the OpenAI format, for the interface description; sent as an answer or as the last event of a stream. */
 export const errorSchema = z.looseObject({
   error: z.looseObject({
     message: z.string(),

@@ -1,6 +1,6 @@
 /**
- * Every error a client can see: one table of codes, one class, one format. Status codes appear nowhere else in the
- * worker. Messages are written by this service; a provider's text never becomes part of one.
+ * All errors that a client can see: one table of codes, one class, one format. Status codes appear nowhere else in the
+ * worker. The router writes all messages itself; a provider's text never becomes part of one.
  */
 export const ERROR_TYPES = {
   400: 'invalid_request_error',
@@ -66,7 +66,10 @@ export const ERROR_STATUS = {
   request_too_large: 413,
   upload_too_large: 413,
   idempotency_key_reused: 422,
-  /** A limit of the router, for answers that are not streamed, and formats in which text must be held until the end of a stream. */
+  /**
+   * A limit of the router: for answers that are not streamed, and for formats whose text must be held until the end of a
+   * stream.
+   */
   answer_too_long: 422,
   /** Answered in the format that clients of EHBP recognise. */
   key_config_mismatch: 422,
@@ -79,7 +82,7 @@ export const ERROR_STATUS = {
   routes_unavailable: 503,
   route_not_priced: 503,
   attestation_unavailable: 503,
-  /** A router that waits for its secrets; answered by the host process, not by the worker. */
+  /** The router waits for its secrets; the host process sends this answer, not the worker. */
   sealed: 503,
   upstream_timeout: 504,
 } as const satisfies Record<string, Status>
@@ -95,7 +98,8 @@ export function publicCode(code: ErrorCode): string {
 }
 
 /**
- * Codes that a repeated request would get again, although some clients retry their status: a header tells them not to.
+ * Codes that a repeated request would get again, although some clients retry their status: a header tells these clients not
+ * to.
  */
 const NOT_RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'route_not_priced',
@@ -168,7 +172,7 @@ export function errorHeaders(error: ApiError): Record<string, string> {
   return headers
 }
 
-/** The same error for a client that is not to repeat its request, because each repetition is paid for. */
+/** The same error with a header that tells the client not to retry, because each retry would be billed. */
 export function notToBeRepeated(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error
   const headers = { ...error.details.headers, 'x-should-retry': 'false' }
@@ -176,8 +180,8 @@ export function notToBeRepeated(error: unknown): unknown {
 }
 
 /**
- * Ends the request of a client that has closed its connection. Nobody receives it; in logs and metrics it is the client's
- * doing, and no failure of the router.
+ * Ends the request of a client that has closed its connection. Nobody receives this error; logs and metrics count it as
+ * caused by the client, not as a failure of the router.
  */
 export function clientLeft(): ApiError {
   return new ApiError('invalid_request_error', 'The client closed its connection.')

@@ -1,20 +1,20 @@
 import type { Log, LogEvent, LogFields } from './log.ts'
 
-/** An event as it was logged. */
+/** A logged event. */
 export interface LoggedEvent {
   readonly event: LogEvent
   readonly fields: LogFields
-  /** Ms. */
+  /** Ms since the epoch. */
   readonly at: number
 }
 
-/** Takes note of events, oldest first. Must not throw. */
+/** Consumes events, oldest first. Must not throw. */
 export type EventSink = (events: readonly LoggedEvent[]) => void
 
 /** How long an event may wait for others, ms. */
 const JOIN_MS = 50
 
-/** More events are not kept waiting. */
+/** At this many waiting events, they are passed on without further delay. */
 const MAX_EVENTS = 1_024
 
 export interface EventLogDeps {
@@ -23,21 +23,21 @@ export interface EventLogDeps {
   readonly pause: (ms: number) => Promise<void>
   /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
   readonly keepAlive: (work: Promise<unknown>) => void
-  /** Whether events may wait for others; else each is noted at once. */
+  /** Whether events may wait for others; else each is passed on at once. */
   readonly joins: boolean
-  /** What takes note of each event, in this order. */
+  /** The consumers of each event, in this order. */
   readonly sinks: readonly EventSink[]
 }
 
 /**
- * Notes what is logged a moment later, together with all that is logged in that moment: lines, metrics, spans and counts keep
- * no answer waiting, their code is run for many events in a row, and the console is called once for all
- * (docs/performance-findings.md, "What is noted of a request"). Whoever reads what sinks have noted asks for `catchUp` first.
+ * Passes logged events to the sinks a little later, in batches: lines, metrics, spans and counts then delay no answer, their
+ * code runs for many events in a row, and the console is called once for all (docs/performance-findings.md, "What is noted
+ * of a request"). Code that reads a sink's data must call `catchUp` first.
  */
 export class EventLog {
   readonly #deps: EventLogDeps
   #waiting: LoggedEvent[] = []
-  /** When the first of them came, ms. */
+  /** When the first waiting event was logged, ms since the epoch. */
   #since = 0
 
   constructor(deps: EventLogDeps) {
@@ -50,12 +50,12 @@ export class EventLog {
     this.#waiting.push({ event, fields, at })
     if (!joins) return this.catchUp()
     if (this.#waiting.length === 1) return this.#noteSoon(at)
-    // The runtime may have ended the request that was to do it.
+    // The runtime may have ended the request that scheduled the batch.
     const isLate = Math.abs(at - this.#since) > 2 * JOIN_MS
     if (isLate || this.#waiting.length >= MAX_EVENTS) this.catchUp()
   }
 
-  /** Has all that was logged so far noted. */
+  /** Passes all events so far to the sinks. */
   catchUp(): void {
     if (this.#waiting.length === 0) return
     const events = this.#waiting

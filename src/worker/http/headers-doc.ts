@@ -11,7 +11,7 @@ export const RECEIPT_HEADER: Readonly<Record<string, HeaderDoc>> = {
   },
 }
 
-/** What the plan of the key allows in a minute; also on the 429 that enforces it. */
+/** The rate limit of the key's plan; also sent with the 429 that enforces it. */
 export const LIMIT_ANSWER_HEADERS: AnswerHeaders = {
   'x-ratelimit-limit-requests': 'Requests per minute of the key, where its plan limits them.',
   'x-ratelimit-remaining-requests': 'How many of them are left in this minute.',

@@ -4,23 +4,27 @@ import { withBody } from './reply.ts'
 /** Smaller answers fit into the buffers between the router and its client, bytes. */
 const LARGE_BYTES = 256 * 1024
 
-/** Time that every client has to take an answer, ms, and the minimum rate at which it must take a large one. */
+/**
+ * The time that every client has to read an answer, ms, and the minimum rate at which it must read a large one, bytes per
+ * ms.
+ */
 const GRACE_MS = 10_000
 const MIN_BYTES_PER_MS = 32
 
-/** An answer, and when the last of it has been taken. */
+/** An answer, with a promise for when the client has read it. */
 export interface HeldAnswer {
   readonly answer: Response
-  /** Resolves when the client has taken all of it, has left, or was too slow. */
+  /** Resolves when the client has read all of it, has disconnected, or was too slow. */
   readonly taken: Promise<void>
 }
 
 /**
- * A large answer of known length as its client takes it: until then its memory is in use. It is broken off for a client
- * that takes it at less than 32 KB a second. Undefined for an answer that is small, whose client has left, or whose length is
- * unknown because it is made while it is sent.
- * @param now ms
- * @param client aborts when the client leaves; the runtime does not cancel a body of which it has not asked for anything yet
+ * Wraps a large answer of known length, whose memory is in use until the client has read it. The connection is aborted if
+ * the client takes longer than ten seconds plus one for every 32 KB.
+ * @param now ms since the epoch
+ * @param client aborts when the client disconnects; the runtime does not cancel a body that it has not started to read
+ * @returns undefined for an answer that is small, whose client has disconnected, or whose length is unknown because it is
+ *   generated while it is sent
  */
 export function heldAnswer(
   answer: Response,

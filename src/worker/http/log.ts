@@ -23,7 +23,7 @@ export interface LogFields extends Partial<ErrorTrace> {
   readonly prompt_tokens?: number
   readonly completion_tokens?: number
   readonly receipt?: boolean
-  /** When that receipt was signed: `with_answer`, `afterwards`, or `not` at all. */
+  /** When the receipt was signed: `with_answer`, `afterwards`, or `not` at all. */
   readonly signed?: string
   /** Nano-EUR. */
   readonly cost_nano?: number
@@ -44,17 +44,17 @@ export type LogEvent =
   | 'settle_failed'
   /** A stream failed after its headers were sent; the client received an error event. */
   | 'stream_failed'
-  /** A reservation stays open until the sweep closes it. */
+  /** A reservation could not be released; it stays open until the sweep releases it. */
   | 'release_failed'
   | 'usage_estimated'
-  /** A provider claimed more than the request can have used. */
+  /** A provider reported more usage than the request can have caused. */
   | 'usage_capped'
-  /** The storage refuses a settlement, which is quarantined for the operator. */
+  /** The storage refused a settlement, which was quarantined for the operator. */
   | 'settle_quarantined'
   /** A repeat with the same `Idempotency-Key` got the kept answer. */
   | 'answer_replayed'
   /**
-   * A kept answer cannot be decrypted: it was changed in the storage. Its request is neither served again nor billed
+   * A kept answer cannot be decrypted, because it was changed in the storage. The request is neither served again nor billed
    * again.
    */
   | 'kept_answer_unreadable'
@@ -62,7 +62,10 @@ export type LogEvent =
   | 'webhook_failed'
   | 'config_loaded'
   | 'link_unavailable'
-  /** The connection for small calls of the daemon or of the ledger process ended, with so many calls open: those of providers and of the ledger that had been sent failed. */
+  /**
+   * The connection for small calls to the daemon (`link_chunks_ended` for chunks, else `link_messages_ended`) or to the
+   * ledger process ended, with `count` open calls. Calls of providers and of the ledger that had been sent have failed.
+   */
   | 'link_chunks_ended'
   | 'link_messages_ended'
   | 'storage_unavailable'

@@ -1,15 +1,19 @@
 import { errorFormatAt } from './error-format.ts'
 
-/** The paths of the operator: what is unknown there is no model endpoint under a wrong base URL. */
+/** The operator's paths: an unknown path there is not a model endpoint under a wrong base URL. */
 const OPERATOR = /^\/(admin|console)(\/|$)/
 
-/** A path may have thousands of segments, and a base URL has a few. */
+/**
+ * Maximum number of leading segments that are tried as the base URL's: a path may have thousands of segments, but a base URL
+ * has few.
+ */
 const MAX_STRIPPED = 8
 
 /**
- * Why a request to an unknown path missed a served one, if its client was given a wrong base URL: one without `/v1`,
- * with more than that, or with the path of an endpoint at its end.
+ * The message for a request to an unknown path whose client seems to have a wrong base URL: one without `/v1`, with more
+ * than that, or ending with the path of an endpoint.
  * @param served the paths of the endpoints under `/v1`, as the table of endpoints has them
+ * @returns undefined where the path resembles no endpoint
  */
 export function meantAddress(path: string, served: readonly string[]): string | undefined {
   if (OPERATOR.test(path)) return undefined

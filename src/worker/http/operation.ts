@@ -9,7 +9,7 @@ import type { ParameterForm } from './query.ts'
 export interface Operation {
   /** One line. */
   readonly summary: string
-  /** The heading in the description. */
+  /** The group in the description under which the endpoint is listed. */
   readonly tag: string
   readonly query?: Readonly<Record<string, Described<Pick<ParameterForm<unknown>, 'schema'>>>>
   readonly headers?: Readonly<Record<string, Described<{ readonly schema: z.ZodType }>>>
@@ -20,13 +20,13 @@ export interface Operation {
   readonly answer: Readonly<Record<string, NamedSchema>>
   /** Its headers besides `x-request-id`. */
   readonly answerHeaders?: AnswerHeaders
-  /** The scope that an operator's token must have, where it takes one. */
+  /** The scope that an operator's token needs, where the endpoint takes such tokens. */
   readonly scope?: string
   /** Error codes besides those that every endpoint can answer with. */
   readonly errors: readonly ErrorCode[]
 }
 
-/** Headers of an answer and what they say. */
+/** Headers of an answer, with their descriptions. */
 export type AnswerHeaders = Readonly<Record<string, string>>
 
 /** A schema with a name for generated clients. */

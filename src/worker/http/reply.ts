@@ -2,13 +2,13 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { writeError, type ErrorFormat } from './error-format.ts'
 import type { ApiError } from './errors.ts'
 
-/** Every response of the worker is built here. */
+/** All responses of the worker are built here. */
 
 type HeaderFields = Readonly<Record<string, string>>
 
 /**
- * Headers that every answer carries. They are given to each `Response` as it is made: setting them later costs a call of
- * the platform each.
+ * Headers that every answer carries. They are passed to the constructor of each `Response`: setting one later costs a
+ * platform call.
  */
 const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
@@ -19,7 +19,7 @@ const SECURITY_HEADERS = {
 
 const UNCACHED = { ...SECURITY_HEADERS, 'cache-control': 'no-store' }
 
-/** Made once: the platform copies them for an answer in half the time that it takes to read an object. */
+/** Built once: the platform copies a `Headers` object in half the time that it takes to read a plain object. */
 const JSON_HEADERS = new Headers({ ...UNCACHED, 'content-type': 'application/json' })
 
 /** A JSON answer. */
@@ -35,7 +35,7 @@ export function jsonText(body: Bytes, headers: HeaderFields = {}): Response {
   return answer
 }
 
-/** The length of a body, so that those who pass the answer on know what it takes. */
+/** The `content-length` of a body, so that code that passes the answer on knows its size. */
 function lengthOf(body: Bytes): HeaderFields {
   return { 'content-length': String(body.length) }
 }
@@ -84,7 +84,7 @@ export function html(body: string, headers: HeaderFields = {}): Response {
   return new Response(body, { headers: { ...fixed, ...headers } })
 }
 
-/** A server-sent event stream that no proxy should buffer or compress; its body may come later. */
+/** A server-sent event stream that proxies should neither buffer nor compress; the body may be added later. */
 export function eventStream(body: ReadableStream | null, headers: HeaderFields = {}): Response {
   return new Response(body, { headers: { ...EVENT_STREAM_HEADERS, ...headers } })
 }
@@ -100,7 +100,7 @@ export function noContent(): Response {
   return new Response(null, { status: 204, headers: SECURITY_HEADERS })
 }
 
-/** An answer without content that ends once something is done. */
+/** An answer with an empty body that ends once `done` resolves. */
 export function answerUntil(done: () => Promise<void>): Response {
   const body = new ReadableStream<Uint8Array>({
     pull: async (controller) => {
@@ -111,7 +111,7 @@ export function answerUntil(done: () => Promise<void>): Response {
   return new Response(body, { headers: UNCACHED })
 }
 
-/** The error of `GET /attestation` without evidence, which has its own format. */
+/** The error of `GET /attestation` where there is no evidence; it has its own format. */
 export function attestationUnavailable(): Response {
   return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
 }

@@ -33,8 +33,8 @@ export function failureCode(code: ErrorCode): string {
 }
 
 /**
- * Temporary failures, answered as 503 with the code above: Codex sends the request 5 times for it, and 30 times for any
- * other 5xx or where the answer has `Retry-After`. The SDKs also read `retry-after-ms`.
+ * Temporary failures, answered as 503 with the code above: Codex sends such a request 5 times, but 30 times after any other
+ * 5xx or an answer with `Retry-After`. The SDKs also read `retry-after-ms`.
  */
 const MOMENTARY: ReadonlySet<ErrorCode> = new Set([
   'bad_gateway',
@@ -48,10 +48,10 @@ export function responsesStatus(code: ErrorCode): number {
   return MOMENTARY.has(code) ? ERROR_STATUS.service_unavailable : ERROR_STATUS[code]
 }
 
-/** Members that go by another name here than in the chat format, into which a request is translated before it is checked. */
+/** Members whose name in this format differs from the chat format, to which a request is translated before it is checked. */
 const PARAMS: ReadonlyMap<string, string> = new Map([['messages', 'input']])
 
-/** The error body; where the format has a code of its own, the router's code is in `service_code`. */
+/** The error body. If the format has a code of its own for an error, the router's code is in `service_code`. */
 export function responsesErrorBody(error: ApiError): object {
   const body = errorBody(error)
   const { param = '' } = error.details
@@ -63,7 +63,9 @@ export function responsesErrorBody(error: ApiError): object {
   return { ...body, error: { ...body.error, ...known } }
 }
 
-/** The headers of an error. The delay is sent in the header that only clients which honour it read. */
+/**
+ * The headers of an error. For temporary failures the delay is in `retry-after-ms`, which only clients that honour it read.
+ */
 export function responsesErrorHeaders(error: ApiError): Record<string, string> {
   const { 'retry-after': seconds, ...headers } = errorHeaders(error)
   if (seconds === undefined) return headers

@@ -4,9 +4,9 @@ interface PeerBlob {
 }
 
 /**
- * The network source of a request, used to limit endpoints that need no key. Behind this router's own listener it is
- * an address that stands for the client's; on a Worker host it is the client address that the host reports. Headers
- * that a client can set are used only where the platform reports no peer.
+ * The network source of a request, by which endpoints without a key are rate-limited. Behind this router's own listener it
+ * is an address that stands for the client's; on a Worker host it is the client address that the host reports. Headers that
+ * a client can set are used only where the platform reports no peer.
  */
 export function sourceOf(request: Pick<Request, 'headers'> & { readonly cf?: unknown }): string {
   const { clientIp } = (request.cf ?? {}) as PeerBlob

@@ -4,7 +4,7 @@ import type { Permit } from '../limits/request-cap.ts'
 /** Maximum size of an answer that is kept for repeats, before compression, bytes. */
 export const MAX_RECORDED_BYTES = 8 * 1024 * 1024
 
-/** Step in which memory is reserved, bytes. */
+/** The step in which memory is reserved, bytes. */
 const STEP_BYTES = 64 * 1024
 
 /** Records the bytes of a streamed answer for repeats, as long as there is memory for them. */
@@ -36,7 +36,7 @@ export class AnswerRecorder {
     this.#parts.push(new Uint8Array(part))
   }
 
-  /** Everything added and `last`; undefined where it was too much. */
+  /** Everything added plus `last`; undefined where it was too large. */
   whole(last: Bytes): Bytes | undefined {
     return this.#full ? undefined : concatBytes(...this.#parts, last)
   }

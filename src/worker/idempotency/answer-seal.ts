@@ -32,7 +32,7 @@ export class UnreadableAnswer extends Error {
   }
 }
 
-/** What a caller presents with a request that it may repeat. */
+/** The secrets that a caller presents with a request that it may repeat. */
 export interface CallerSecrets {
   /** The whole key, not its prefix. */
   readonly apiKey: string
@@ -40,10 +40,10 @@ export interface CallerSecrets {
 }
 
 /**
- * Encrypts the answer to the request of one idempotency key. The key is derived (HKDF, RFC 5869) from the caller's whole
- * API key, the idempotency key and the request itself, its body included. The storage has none of them: of the API key
- * it only has the SHA-256, of the request only the fingerprint. Both keys are headers, which whoever terminates TLS
- * reads also where bodies are encrypted (EHBP); the body keeps what that party knows from opening the answer.
+ * Encrypts the answer to the request of one idempotency key. The key is derived (HKDF, RFC 5869) from the caller's whole API
+ * key, the idempotency key and the request itself, including its body. The storage has none of them: of the API key it only
+ * has the SHA-256, of the request only the fingerprint. API key and idempotency key are headers, which a party that
+ * terminates TLS can read even where bodies are encrypted (EHBP); it still cannot decrypt the answer without the body.
  */
 export class AnswerSeal {
   /** Identifies the request: a MAC over its parts, 64 hex digits. Without the caller's keys it reveals nothing. */
@@ -57,7 +57,7 @@ export class AnswerSeal {
     this.#random = random
   }
 
-  /** The seal for the holder of the secrets, of the request that consists of `parts`. */
+  /** Derives the seal for a caller's secrets and a request that consists of `parts`. */
   static async derive(
     { apiKey, idempotencyKey }: CallerSecrets,
     parts: readonly (string | Bytes)[],
@@ -72,7 +72,10 @@ export class AnswerSeal {
     return new AnswerSeal(fingerprint, key, random)
   }
 
-  /** Base64 of a random IV and the compressed and encrypted answer, bound to the request that it answers. */
+  /**
+   * Compresses and encrypts an answer, bound to the request that it answers (`boundTo`).
+   * @returns base64 of a random IV and the ciphertext
+   */
   async seal({ headers, body }: StoredAnswer, boundTo: string): Promise<string> {
     const plain = concatBytes(utf8(`${JSON.stringify(headers)}\n`), body)
     const iv = this.#random(IV_BYTES)
@@ -85,10 +88,10 @@ export class AnswerSeal {
   }
 
   /**
-   * The answer again.
+   * Decrypts an answer.
    * @param takeMemory called with numbers of bytes before they are held; throws when they are not available
-   * @throws UnreadableAnswer when it was changed, belongs to another request, or is of another caller; the error of
-   *   `takeMemory`
+   * @throws UnreadableAnswer when it was changed, or belongs to another request or caller
+   * @throws unknown the error of `takeMemory`
    */
   async open(
     text: string,

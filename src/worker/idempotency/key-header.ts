@@ -32,7 +32,10 @@ export const IDEMPOTENCY_ERRORS: readonly ErrorCode[] = [
   'idempotency_key_reused',
 ]
 
-/** The key of a request, where it has one. @throws ApiError invalid_parameter when it is malformed */
+/**
+ * The idempotency key of a request, where it has one.
+ * @throws ApiError invalid_parameter when it is malformed
+ */
 export function readIdempotencyKey(headers: Headers): string | undefined {
   const text = headers.get(HEADER)?.trim()
   if (text === undefined) return undefined

@@ -11,16 +11,16 @@ import { AnswerRecorder, MAX_RECORDED_BYTES } from './answer-recorder.ts'
 import { AnswerSeal, nameOf, UnreadableAnswer, type StoredAnswer } from './answer-seal.ts'
 import { readIdempotencyKey } from './key-header.ts'
 
-/** Maximum length of an encrypted answer, characters: engines accept values of two million bytes at most. */
+/** Maximum length of an encrypted answer, characters: engines accept values of at most two million bytes. */
 const MAX_SEALED_CHARACTERS = 1_500_000
 
 const MINUTE_MS = 60_000
 const MIB = 1024 * 1024
 
-/** Headers that change from request to request and are not part of the answer. */
+/** Headers that differ with each request and are not part of the kept answer. */
 const OF_THE_MOMENT = /^x-ratelimit-/
 
-/** Does not affect the answer, so a repeat may have another value. */
+/** This header does not affect the answer, so it may differ in a repeat. */
 const NOT_FINGERPRINTED = 'x-service-timeout-seconds'
 
 /**
@@ -43,9 +43,9 @@ export class Once {
 
   /**
    * The answer of an earlier request with the same key, if there was one.
-   * @param moreCost called with the cost of opening a kept answer, and with that of what was in it, in the unit of turns
-   * @throws ApiError `idempotency_key_reused`, `idempotency_in_progress` or `answer_not_kept`; those of `authenticate`
-   *   and of `takeMemory`
+   * @param moreCost called with the cost of decrypting a kept answer, and with that of its content, in the unit of turns
+   * @throws ApiError `idempotency_key_reused`, `idempotency_in_progress` or `answer_not_kept`; those of `authenticate` and
+   *   of `takeMemory`
    * @throws StorageUnavailable when the storage does not answer
    */
   async earlierAnswer(
@@ -61,7 +61,7 @@ export class Once {
     if (!earlier.done) throw new InProgress()
     if (earlier.answer === null) throw notKept(earlier.receiptId)
     try {
-      // Before it is opened: so few of those that are large are opened side by side.
+      // Counted before decrypting, so that only a few large answers are decrypted at the same time.
       moreCost(costOfBytes(earlier.answer.length))
       const { body, headers } = await this.#seal.open(
         earlier.answer,
@@ -89,7 +89,7 @@ export class Once {
   }
 
   /**
-   * The answer in its kept form; null where it is too large or there is no room for it. Never rejects: the request
+   * The answer in its kept form; null where it is too large or there is no room for it. Never rejects, because the request
    * must be billed in any case.
    */
   async seal(answer: WholeAnswer): Promise<string | null> {
@@ -116,7 +116,7 @@ export class Once {
     const { storage, requestId, now } = this.#context
     const owner = { requestId, customerId: this.#customerId }
     const ledger = storage.customer(this.#customerId)
-    // Without an answer the next round tries again; the claim outlasts two failed renewals.
+    // If the storage does not answer, the next round tries again; the claim outlasts two failed renewals.
     const held = await renewClaim(ledger, this.claim, owner, now()).catch(() => true)
     if (!held) this.#stopRenewing()
   }
@@ -130,7 +130,8 @@ interface WholeAnswer {
 }
 
 /**
- * Reads the `Idempotency-Key` of a request, where it has one; `content` is the part of the request that identifies it.
+ * Reads the `Idempotency-Key` of a request, where it has one.
+ * @param content the part of the request that identifies it
  * @throws ApiError `invalid_parameter` when it is malformed
  */
 export async function readOnce(

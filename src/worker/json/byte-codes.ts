@@ -1,4 +1,4 @@
-/** The bytes of JSON text that have a meaning of their own (RFC 8259 section 2). */
+/** The bytes of JSON text that are part of its syntax (RFC 8259 section 2). */
 export const QUOTE = 0x22
 export const BACKSLASH = 0x5c
 export const COMMA = 0x2c

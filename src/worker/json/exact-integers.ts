@@ -1,19 +1,19 @@
-/** So many digits have the integers that a double may not hold, at least. */
+/** An integer that a double may not represent exactly has at least 16 digits. */
 const LONG_NUMBER = /\d{16}/
 
-/** Longer texts are parsed without looking at each value, which takes several times as long, characters. */
+/** Longer texts are parsed without checking each value, which would take several times as long, characters. */
 const MAX_CHARACTERS = 256 * 1024
 
 type RawJson = (text: string) => unknown
 
-/** What a parser says of the value that it has parsed. TypeScript does not know it yet. */
+/** The context that `JSON.parse` passes to its reviver, which TypeScript does not know yet. */
 interface ParsedFrom {
   readonly source?: string
 }
 
 /**
- * Parses JSON text whose values are only to be written again: integers that a double cannot hold, such as long ids, are
- * then written as they were.
+ * Parses JSON text whose values are only to be serialised again: integers that a double cannot represent, such as long ids,
+ * are then written unchanged.
  */
 export function parseToWrite(text: string): unknown {
   const isPlain = text.length > MAX_CHARACTERS || !LONG_NUMBER.test(text)
@@ -25,7 +25,7 @@ function asWritten(_name: string, value: unknown, { source }: ParsedFrom = {}): 
   return source !== undefined && isRounded(value) && isRawJson(rawJson) ? rawJson(source) : value
 }
 
-/** Whether a parsed value holds an integer that is not the one of its text, or may not be. */
+/** Whether a parsed value contains an integer that was rounded, or may have been. */
 export function holdsRounded(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return isRounded(value)
   return Object.values(value).some(holdsRounded)

@@ -11,13 +11,13 @@ import {
 import { JsonSyntaxError, MAX_NESTING } from './scan.ts'
 import { CONTAINER_BYTES, VALUE_BYTES } from './value-memory.ts'
 
-/** A stretch of JSON text that is parsed in one go: a value, or the elements or members between two commas. */
+/** A section of JSON text that is parsed in one go: a value, or elements or members between two commas. */
 export interface PlainPart {
   readonly start: number
   readonly end: number
 }
 
-/** A value inside a container with what stands before it: the name and colon of a member, nothing in an array. */
+/** A value inside a container, together with what precedes it: the name and colon of a member, nothing in an array. */
 export interface NestedPart extends PlainPart {
   readonly valueStart: number
   /** Undefined: the value is parsed in one go. */
@@ -31,8 +31,8 @@ export interface LargeContainer {
 }
 
 /**
- * Finds where JSON text can be cut so that it can be parsed in parts, in one pass that can be interrupted. Only brackets,
- * commas and strings are looked at: whether the parts are JSON is left to their parser.
+ * Finds where JSON text can be cut so that it can be parsed in parts, in one pass that can be interrupted. It looks only at
+ * brackets, commas and strings: the parser of the parts checks whether they are valid JSON.
  */
 export class JsonOutline {
   readonly #bytes: Uint8Array
@@ -43,13 +43,13 @@ export class JsonOutline {
   #memory = 0
   #depth = 0
   #root: NestedPart | undefined
-  // Of the open container at each depth; the text around the root is depth 0.
+  // State of the open container at each depth; the text around the root is depth 0.
   readonly #starts: number[] = [0]
   readonly #isObject: boolean[] = [false]
-  /** Where the text begins that is in no part yet. */
+  /** The offset from which text belongs to no part yet. */
   readonly #from: number[] = [0]
   readonly #lastComma: number[] = [-1]
-  /** Whether nothing but a comma may follow: a nested part has just ended. */
+  /** Whether a nested part has just ended, so that only a comma may follow. */
   readonly #afterNested: boolean[] = [false]
   readonly #parts: ((PlainPart | NestedPart)[] | undefined)[] = [undefined]
 
@@ -59,14 +59,14 @@ export class JsonOutline {
     this.#partBytes = partBytes
   }
 
-  /** About how much memory the values found so far take once parsed, bytes. */
+  /** The estimated memory of the values found so far, once parsed, bytes. */
   get memory(): number {
     return this.#memory
   }
 
   /**
-   * Reads on up to the position `end`.
-   * @throws JsonSyntaxError
+   * Continues reading up to the offset `end`.
+   * @throws JsonSyntaxError where brackets or commas are misplaced, or the text is nested too deeply
    */
   readTo(end: number): void {
     const bytes = this.#bytes
@@ -92,8 +92,8 @@ export class JsonOutline {
   }
 
   /**
-   * The outermost value, an array or an object, once everything was read.
-   * @throws JsonSyntaxError
+   * The outermost value, an array or an object. To be called once everything was read.
+   * @throws JsonSyntaxError where there is none, or more text follows
    */
   root(): NestedPart {
     const root = this.#root
@@ -142,7 +142,7 @@ export class JsonOutline {
     }
   }
 
-  /** A value that is parsed by itself; what stands before it in its container is a part of its own. */
+  /** Adds a value that is parsed by itself; what precedes it in its container becomes a part of its own. */
   #addNested(depth: number, value: Omit<NestedPart, 'start'>): void {
     const from = this.#from[depth] ?? 0
     const lastComma = this.#lastComma[depth] ?? 0

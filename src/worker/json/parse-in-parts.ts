@@ -5,26 +5,25 @@ import { JsonSyntaxError } from './scan.ts'
 export interface PartLimits {
   /** About how many bytes are parsed in one go; a single string may be longer. */
   readonly partBytes: number
-  /** How much memory the parsed values may take, by estimate. */
+  /** Maximum memory of the parsed values, by estimate, bytes. */
   readonly maxMemoryBytes: number
   /** Lets other requests run. */
   readonly pause: () => Promise<void>
 }
 
-/** The values of a text would take more memory than it may have once parsed. */
+/** The values of a text would take more memory than allowed once parsed. */
 export class TooManyValues extends Error {
   override readonly name = 'TooManyValues'
 }
 
-/** Bytes looked through between two pauses: below two milliseconds of work. */
+/** Bytes scanned between two pauses: less than two milliseconds of work. */
 const SLICE_BYTES = 512 * 1024
 
 /**
- * Parses the JSON text of an array or an object as `JSON.parse` does, but in parts with pauses between them: parsing 16 MiB
- * in one go blocks every other request of the thread for up to several seconds. Nesting deeper than `MAX_NESTING` is
- * refused.
- * @throws JsonSyntaxError
- * @throws TooManyValues
+ * Parses the JSON text of an array or an object like `JSON.parse`, but in parts with pauses between them: parsing 16 MiB in
+ * one go blocks every other request of the thread for up to several seconds. Nesting deeper than `MAX_NESTING` is refused.
+ * @throws JsonSyntaxError where the text is not valid JSON
+ * @throws TooManyValues where the values would take too much memory
  */
 export async function parseInParts(bytes: Bytes, limits: PartLimits): Promise<unknown> {
   const { partBytes, maxMemoryBytes, pause } = limits
@@ -32,7 +31,6 @@ export async function parseInParts(bytes: Bytes, limits: PartLimits): Promise<un
   for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
     outline.readTo(Math.min(bytes.length, start + SLICE_BYTES))
     if (outline.memory > maxMemoryBytes) throw new TooManyValues()
-    // The pauses are the purpose.
     await pause()
   }
   return valueOf(bytes, outline.root(), pause)
@@ -78,7 +76,7 @@ async function objectOf(bytes: Bytes, { parts }: LargeContainer, pause: Pause): 
       }
     }
   }
-  // As `JSON.parse` does: the last of members with one name, and `__proto__` is a name like any other.
+  // As in `JSON.parse`, the last of several members with one name counts, and `__proto__` is an ordinary name.
   return Object.fromEntries(members)
 }
 

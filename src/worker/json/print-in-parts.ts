@@ -1,12 +1,12 @@
 import { concatBytes, utf8, type Bytes } from '../../protocol/bytes.ts'
 import type { Steps } from './steps.ts'
 
-/** Values written in one go: about a millisecond of work. A single string may be longer. */
+/** Number of values that are serialised in one go: about a millisecond of work. A single string may be longer. */
 const VALUES_AT_ONCE = 4_096
 
 /**
- * Writes an object as `JSON.stringify` does, in UTF-8 and in steps, a small one in a single step. Its values are those that JSON can hold, besides members
- * that are undefined, which are left out.
+ * Serialises an object like `JSON.stringify`, to UTF-8 and in steps; a small one in a single step. Its values must be
+ * representable in JSON, except that members may be undefined, which are left out.
  */
 export function* printInParts(value: object): Steps<Bytes> {
   const parts: Bytes[] = []
@@ -34,7 +34,7 @@ function* printObject(value: object, parts: Bytes[]): Steps<void> {
   parts.push(utf8(separator === '{' ? '{}' : '}'))
 }
 
-/** Writes an array by runs of elements, and large elements by themselves. */
+/** Serialises an array by runs of elements, and large elements by themselves. */
 function* printArray(value: readonly unknown[], parts: Bytes[]): Steps<void> {
   let separator = '['
   for (let from = 0; from < value.length;) {
@@ -51,7 +51,9 @@ function* printArray(value: readonly unknown[], parts: Bytes[]): Steps<void> {
   parts.push(utf8(separator === '[' ? '[]' : ']'))
 }
 
-/** Where the elements end that are written in one go with the one at `from`: behind that one at least. */
+/**
+ * The end of the run of elements that is serialised in one go with the element at `from`; the run has at least that element.
+ */
 function endOfRun(value: readonly unknown[], from: number): number {
   let left = VALUES_AT_ONCE
   let to = from
@@ -62,7 +64,7 @@ function endOfRun(value: readonly unknown[], from: number): number {
   return left > 0 || to - from === 1 ? to : to - 1
 }
 
-/** How many values there are in a value, itself included; counting ends at `most`. */
+/** The number of values in a value, including itself; counting stops at `most`. */
 function count(value: unknown, most: number): number {
   if (!isContainer(value)) return 1
   let counted = 1

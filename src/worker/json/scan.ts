@@ -15,9 +15,8 @@ import {
 import { decodeString, escapeAt, PLAIN, utf8SequenceLength } from './string.ts'
 
 /**
- * A strict reader of JSON text (RFC 8259) in its original bytes. One pass checks the grammar and the UTF-8 and finds
- * the positions of values; a value is only built on request. It accepts what `JSON.parse` accepts, except for the
- * depth limit.
+ * A strict reader of JSON text (RFC 8259) in its original bytes. One pass checks the grammar and the UTF-8 and finds the
+ * positions of values; a value is only built on request. It accepts what `JSON.parse` accepts, except for the depth limit.
  */
 
 /** The position of a value in the bytes: `start` inclusive, `end` exclusive, without surrounding white space. */
@@ -33,7 +32,7 @@ export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError'
 }
 
-/** Deeper nesting is refused (RFC 8259 section 9 allows it): each level costs stack frames. */
+/** Maximum nesting (RFC 8259 section 9 allows a limit): each level costs stack frames. */
 export const MAX_NESTING = 512
 
 const KINDS: Readonly<Record<number, JsonKind>> = {
@@ -46,7 +45,7 @@ const KINDS: Readonly<Record<number, JsonKind>> = {
 }
 const LITERALS: Readonly<Record<number, string>> = { 0x74: 'true', 0x66: 'false', 0x6e: 'null' }
 
-/** Represents the end of the text where a byte is expected; never occurs in JSON. */
+/** Stands for the end of the text where a byte is expected; never occurs in JSON. */
 const END = 0
 
 /**

@@ -1,7 +1,7 @@
 /** Work that can be interrupted: it yields wherever other requests may run. */
 export type Steps<Result> = Generator<void, Result, void>
 
-/** Work that is short enough to be done in one go. */
+/** Wraps work that is short enough to be done in one go. */
 // oxlint-disable-next-line require-yield -- that is its meaning
 export function* inOneStep<Result>(work: () => Result): Steps<Result> {
   return work()
@@ -23,7 +23,6 @@ export async function runWithPauses<Result>(
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value
-    // The pauses are the purpose.
     await pause()
   }
 }

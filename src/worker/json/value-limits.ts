@@ -1,15 +1,18 @@
 import { BACKSLASH, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, SPACE } from './byte-codes.ts'
 import { CONTAINER_BYTES, VALUE_BYTES } from './value-memory.ts'
 
-/** What one JSON text may hold if it is parsed in one go. */
+/** Limits of a JSON text that is parsed in one go. */
 export interface ValueLimits {
   /** Memory of all values, by estimate, bytes, without the characters of strings. */
   readonly memoryBytes: number
-  /** Different names of members: each takes a hundred times as long as a number. */
+  /** Number of different member names: each takes a hundred times as long to parse as a number. */
   readonly names: number
 }
 
-/** Whether a text that may be JSON holds more than this. Looking takes at most a few milliseconds for each MiB, less in long strings. */
+/**
+ * Whether a text that may be JSON exceeds the limits. The scan takes at most a few milliseconds per MiB, less in long
+ * strings.
+ */
 export function holdsMoreThan(
   { memoryBytes, names: most }: ValueLimits,
   text: Uint8Array,
@@ -29,10 +32,10 @@ export function holdsMoreThan(
   return false
 }
 
-/** How many bytes of a string are read one by one before the native search, which takes as long to begin. */
+/** How many bytes of a string are read one by one before a native search, whose start takes about as long. */
 const NEAR_BYTES = 32
 
-/** The position of the closing quote; behind the text where there is none. */
+/** The position of the closing quote; after the text where there is none. */
 function endOfString(text: Uint8Array, start: number): number {
   let at = start + 1
   for (;;) {
@@ -46,36 +49,38 @@ function endOfString(text: Uint8Array, start: number): number {
   }
 }
 
-/** Whether a quote follows an odd number of backslashes; no escape begins before `from` and ends behind it. */
+/** Whether a quote follows an odd number of backslashes; no escape sequence spans the offset `from`. */
 function isEscaped(text: Uint8Array, from: number, quote: number): boolean {
   let at = quote
   while (at > from && text[at - 1] === BACKSLASH) at -= 1
   return (quote - at) % 2 === 1
 }
 
-/** Whether the string that ends here is the name of a member. White space is skipped, and so is what JSON does not allow. */
+/**
+ * Whether the string that ends here is a member's name. Skips white space, and control characters that JSON does not allow.
+ */
 function isName(text: Uint8Array, end: number): boolean {
   let at = end + 1
   while (at < text.length && (text[at] ?? 0) <= SPACE) at += 1
   return text[at] === COLON
 }
 
-/** Many more than names are counted, so that each finds a place of its own soon. */
+/** Slots of the hash table: many more than names are counted, so that a name soon finds a free one. */
 const PLACES = 256 * 1024
 
-/** Longer names all count as different: reading them would take longer than it is worth. */
+/** Longer names all count as different: comparing them would cost more than it is worth. */
 const MAX_NAME_BYTES = 64
 
 /**
- * How many places a name is looked for in. One that finds others in all of them counts as different each time, which happens only
- * where names were made so that their hashes are alike.
+ * Maximum number of slots in which a name is looked for. A name that finds others in all of them counts as different each
+ * time, which happens only where names were made to have similar hashes.
  */
 const MAX_TRIES = 16
 
-/** Counts the different names in a text, by their bytes. */
+/** Counts the different member names in a text, by their bytes. */
 class DifferentNames {
   readonly #text: Uint8Array
-  /** Where the name in each place begins. No name begins at 0, where its quote would have to be before the text. */
+  /** The offset of the name in each slot; 0: the slot is free. No name begins at 0, because its quote precedes it. */
   readonly #seen = new Int32Array(PLACES)
   #count = 0
 
@@ -85,7 +90,7 @@ class DifferentNames {
 
   /**
    * Adds the name that begins at `start` and whose closing quote is at `end`.
-   * @returns how many there are
+   * @returns the number of different names so far
    */
   add(start: number, end: number): number {
     if (end - start <= MAX_NAME_BYTES) {
@@ -103,14 +108,14 @@ class DifferentNames {
     return (this.#count += 1)
   }
 
-  /** FNV-1a. */
+  /** The FNV-1a hash of a name. */
   #hash(start: number, end: number): number {
     let hash = 0x811c9dc5
     for (let at = start; at < end; at++) hash = Math.imul(hash ^ (this.#text[at] ?? 0), 0x01000193)
     return hash ^ (hash >>> 16)
   }
 
-  /** Compares the closing quote, too, so that a name that only begins like this one is another. */
+  /** Compares the closing quote, too, so that a longer name with the same beginning is different. */
   #isSame(seen: number, start: number, end: number): boolean {
     for (let at = start; at <= end; at++) {
       if (this.#text[seen + at - start] !== this.#text[at]) return false

@@ -1,3 +1,3 @@
-/** About what values take once parsed, bytes, without the characters of strings: measured in V8. */
+/** Approximate memory of parsed values, bytes, without the characters of strings; measured in V8. */
 export const CONTAINER_BYTES = 64
 export const VALUE_BYTES = 16

@@ -3,19 +3,22 @@ import type { TurnOwner } from './held-turn.ts'
 /** A waiting request. */
 export interface Ticket {
   readonly cost: number
-  /** When it was called to run, ms. */
+  /** When its turn was granted, ms since the epoch; undefined while it has none. */
   calledAt: number | undefined
   wake: () => void
 }
 
-/** `served` is virtual time: what it was given, counted from the virtual time at which it became active. */
+/**
+ * An owner of requests. `served` is in virtual time: the cost it was given, added to the virtual time at which it became
+ * active.
+ */
 export interface Owner extends TurnOwner {
   seenAt: number
-  /** In the order in which they run. */
+  /** In the order in which they will run. */
   readonly waiting: Ticket[]
 }
 
-/** The owners that have asked lately, or have requests that wait or are at work. */
+/** The owners that have asked recently, or have requests that wait or run. */
 export class ActiveOwners {
   readonly #activeMs: number
   /** In the order in which they were last seen. */
@@ -26,13 +29,14 @@ export class ActiveOwners {
     this.#activeMs = activeMs
   }
 
-  /** How many are remembered. */
+  /** Number of remembered owners. */
   get size(): number {
     return this.#owners.size
   }
 
   /**
-   * Notes that an owner asks, and forgets those that have not asked for long, because no count may ever come that would do it.
+   * Records that an owner asks, and forgets inactive owners here, too, because `count` may never be called.
+   * @param now ms since the epoch
    * @param time the virtual time: an idle owner does not accumulate credit
    */
   seen(name: string, now: number, time: number): Owner {
@@ -45,7 +49,7 @@ export class ActiveOwners {
     return owner
   }
 
-  /** How many are active. */
+  /** Number of active owners. */
   count(now: number): number {
     this.#forget(now)
     return this.#owners.size

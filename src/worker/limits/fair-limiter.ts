@@ -20,9 +20,9 @@ export interface WaitDeps {
   readonly pause: (ms: number) => Promise<void>
 }
 
-/** The same, and the client that the request waits for. */
+/** The same, and the client whose disconnect ends the wait. */
 export interface EnterDeps extends WaitDeps {
-  /** Aborts when the client leaves; absent where the request runs on without it. */
+  /** Aborts when the client disconnects; absent where the request continues without its client. */
   readonly client?: AbortSignal | undefined
 }
 
@@ -42,20 +42,20 @@ interface Ticket {
  */
 const POLL_INTERVAL_MS = 20
 
-/** An owner that is forgotten counts as never served. */
+/** A forgotten owner counts as never served. */
 const MAX_REMEMBERED_OWNERS = 1_000
 
 /**
- * Divides a scarce resource among owners: memory for uploads, reads of the ledger, time to measure audio. No owner
- * holds more than its share. Of the waiting requests, one of the owner that holds least is served first, and among those
- * that hold as much, of the one that was served longest ago; within one owner the oldest. When the request that is next does not fit yet, all others wait for it: otherwise a flow of
- * small requests could keep a large one waiting forever.
+ * Divides a scarce resource among owners: memory for uploads, reads of the ledger, time to measure audio. No owner holds
+ * more than its share. The next request served belongs to the waiting owner that holds least; of several that hold as much,
+ * to the one that was served longest ago; within one owner, the oldest is first. While the next request does not fit, all
+ * others wait for it: otherwise a flow of small requests could make a large one wait forever.
  */
 export class FairLimiter {
   readonly #limits: FairLimits
   readonly #waiting: Ticket[] = []
   readonly #held = new Map<string, number>()
-  /** When each owner was last served, as a number that grows. */
+  /** When each owner was last served, as a number that grows with each service. */
   readonly #servedAt = new Map<string, number>()
   #served = 0
   #taken = 0
@@ -64,7 +64,11 @@ export class FairLimiter {
     this.#limits = limits
   }
 
-  /** @throws ApiError made by `refusal` when the request waited too long or too many are waiting, or that its client has left */
+  /**
+   * Waits until the amount is available, and holds it.
+   * @throws ApiError made by `refusal` when the request waited too long or too many are waiting; another one when the client
+   *   has disconnected
+   */
   async enter(owner: string, amount: number, deps: EnterDeps): Promise<Place> {
     const { maxWaiting, maxWaitMs, refusal } = this.#limits
     const ticket: Ticket = { owner, amount }
@@ -118,7 +122,7 @@ export class FairLimiter {
     return next
   }
 
-  /** Whether a request goes before one that came earlier. */
+  /** Whether a request is served before one that arrived earlier. */
   #comesBefore({ owner }: Ticket, { owner: earlier }: Ticket): boolean {
     const [held, others] = [this.#heldBy(owner), this.#heldBy(earlier)]
     if (held !== others) return held < others

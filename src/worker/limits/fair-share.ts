@@ -23,7 +23,7 @@ export class FairShare {
    */
   take(owner: string, amount: number): 'taken' | 'full' | 'share' {
     const free = this.#capacity - this.#taken
-    // What is not a number would otherwise pass every comparison, and the sum of what is taken would be none for good.
+    // The negated comparison also refuses NaN, which would make the sum NaN for good.
     if (!(amount <= free)) return 'full'
     const held = this.#held.get(owner) ?? 0
     if (held > 0 && held + amount > free) return 'share'

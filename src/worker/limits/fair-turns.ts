@@ -5,13 +5,13 @@ import { HeldTurn, type CountTurn, type TakenTurn } from './held-turn.ts'
 
 export interface TurnLimits {
   /**
-   * How many requests may run while several owners are active and have at least as many requests as there are owners; half the
-   * number of owners, if that is more.
+   * How many requests may run at a time while several owners are active and have at least as many requests as there are
+   * owners; half the number of active owners, if that is more.
    */
   readonly capacity: number
   /**
-   * What may run at a time beyond that, by the total cost: small requests share their calls to the storage and the daemon,
-   * and delay nobody by much.
+   * More requests may run as long as the total cost of all is below this: small requests share their calls to the storage
+   * and the daemon, and delay others little.
    */
   readonly capacityOfCost: number
   /** How long after its last request an owner counts as active, ms. */
@@ -21,7 +21,7 @@ export interface TurnLimits {
   readonly maxWaitMs: number
   /** Makes the error of a request that waited too long, or that found too many requests of its owner waiting. */
   readonly refusal: () => ApiError
-  /** Makes the error of a request whose client left before its turn; nobody receives it. */
+  /** Makes the error of a request whose client disconnected before its turn; nobody receives it. */
   readonly left: () => ApiError
 }
 
@@ -33,10 +33,12 @@ export interface Turn {
 
 type Work<Result> = (turn: HeldTurn) => Promise<Result>
 
-/** Bytes that are read and digested in the CPU time of a small request. A power of two, so that sums of costs are exact. */
+/**
+ * Bytes whose reading and hashing takes the CPU time of a small request. A power of two, so that sums of costs are exact.
+ */
 const BYTES_PER_COST = 64 * 1024
 
-/** The cost of a request with a body of so many bytes. */
+/** The cost of a request with a body of this many bytes. */
 export function costOfBytes(bytes: number): number {
   return 1 + bytes / BYTES_PER_COST
 }
@@ -45,13 +47,15 @@ export function costOfBytes(bytes: number): number {
 interface WaitLimits {
   /** Ms. */
   readonly giveUpAt: number
-  /** Aborts when the request's client leaves. */
+  /** Aborts when the request's client disconnects. */
   readonly client?: AbortSignal
 }
 
 const UNLIMITED: WaitLimits = { giveUpAt: Number.POSITIVE_INFINITY }
 
-/** Interval at which an owner's first waiting request polls, in case it was not woken, ms. */
+/**
+ * How often an owner's first waiting request polls, in case it is not woken, ms; below, the limit for requests farther back.
+ */
 const FALLBACK_MS = 100
 const MAX_FALLBACK_MS = 5_000
 
@@ -64,17 +68,17 @@ function fallbackMs(place: number): number {
 }
 
 /**
- * Divides the one thread among owners. A single active owner may run as many requests as it sends. While several are
- * active, only a few requests run at a time, and the next to run belongs to the owner that was given the least
- * (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996). A running request delays all others, a waiting one
- * delays none, so an owner that uses less than an equal share hardly waits at all.
+ * Divides the one thread fairly among owners. A single active owner may run as many requests as it sends. While several are
+ * active, only a few requests run at a time, and the next one belongs to the owner that was given the least so far
+ * (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996). A running request delays all others, a waiting one delays
+ * none, so an owner that uses less than an equal share hardly waits at all.
  */
 export class FairTurns {
   readonly #limits: TurnLimits
   readonly #owners: ActiveOwners
   readonly #waiting = new Set<Owner>()
   #waitingRequests = 0
-  /** Called requests that have not started yet, in the order of the calls. */
+  /** Requests whose turn was granted but that have not started yet, in the order of the grants. */
   readonly #called = new Set<Ticket>()
   #atWork = 0
   #costAtWork = 0
@@ -87,7 +91,7 @@ export class FairTurns {
   }
 
   /**
-   * Runs the first part of a request's work, unless its client leaves before its turn comes.
+   * Runs the first part of a request's work when its turn comes, unless its client disconnects first.
    * @throws ApiError made by `refusal` when it waited too long or too many are waiting, or by `left`
    */
   begin<Result>(
@@ -117,7 +121,7 @@ export class FairTurns {
     return this.#wait(owner, 0, cost, deps, UNLIMITED).then(run)
   }
 
-  /** Takes a turn where no other request waits and there is room. */
+  /** Takes a turn at once if no other request waits and there is room. */
   #entersAtOnce(owner: Owner, cost: number, now: number): boolean {
     if (this.#waiting.size > 0) return false
     this.#waitingRequests += 1
@@ -126,7 +130,10 @@ export class FairTurns {
     return hasRoom && this.#take(owner, cost)
   }
 
-  /** Waits at a place in the owner's queue. False: `giveUpAt` has passed, or the client has left. */
+  /**
+   * Waits at this place in the owner's queue, and takes a turn.
+   * @returns false where `giveUpAt` has passed or the client has disconnected
+   */
   async #wait(
     owner: Owner,
     place: number,
@@ -193,8 +200,9 @@ export class FairTurns {
   }
 
   /**
-   * Calls as many of the waiting requests as may run, all at the same time: requests that run side by side share their
-   * calls to the storage and the daemon (src/worker/batching), a request that is woken by another one comes too late.
+   * Grants turns to as many waiting requests as may run, all at the same time: requests that run concurrently share their
+   * calls to the storage and the daemon (src/worker/batching), while a request that another one woke would come too late for
+   * them.
    */
   #callNext(now: number): void {
     if (this.#waiting.size === 0) return
@@ -207,7 +215,7 @@ export class FairTurns {
     }
   }
 
-  /** The waiting request that runs next, among those that were not called yet. */
+  /** The request that runs next, among those whose turn was not granted yet. */
   #next(): Ticket | undefined {
     let next: Ticket | undefined
     let least = Number.POSITIVE_INFINITY
@@ -226,11 +234,11 @@ export class FairTurns {
     return next
   }
 
-  /** Whether a request may run beside those that are at work and those that were called. */
+  /** Whether a request may run beside those that run and those whose turn was granted. */
   #hasRoom(cost: number, now: number): boolean {
     let costCalled = 0
     for (const ticket of this.#called) {
-      // The runtime may have ended its request before it could start.
+      // The runtime may have ended the request before it could start.
       if (now - (ticket.calledAt ?? now) >= FALLBACK_MS) this.#called.delete(ticket)
       else costCalled += ticket.cost
     }
@@ -238,12 +246,15 @@ export class FairTurns {
     return this.#fits(cost, beside, this.#costAtWork + costCalled, now)
   }
 
-  /** Whether a request may run beside so many others, which have this cost in all. */
+  /** Whether a request may run beside this many others with this total cost. */
   #fits(cost: number, others: number, costOfOthers: number, now: number): boolean {
     return costOfOthers + cost <= this.#limits.capacityOfCost || others < this.#maxAtWork(now)
   }
 
-  /** No limit while there are fewer requests than active owners: then no owner crowds out the others. */
+  /**
+   * The maximum number of running requests. No limit while there are fewer requests than active owners: no owner can then
+   * crowd out the others.
+   */
   #maxAtWork(now: number): number {
     const active = this.#owners.count(now)
     if (active <= 1 || this.#atWork + this.#waitingRequests < active)

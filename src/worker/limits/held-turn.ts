@@ -1,30 +1,30 @@
 import type { WaitDeps } from './fair-limiter.ts'
 
-/** What counts against the owner of a turn. */
+/** The account of a turn's owner. */
 export interface TurnOwner {
-  /** Its turns that are at work. */
+  /** Number of its turns that are running. */
   atWork: number
-  /** The total cost that it was given. */
+  /** The total cost that it was given, in virtual time. */
   served: number
 }
 
-/** A turn that was given to an owner, for a request of this cost. */
+/** A turn that an owner was given for a request of this cost. */
 export interface TakenTurn {
   readonly owner: TurnOwner
   readonly cost: number
 }
 
-/** What there is more of an owner at work; less where it is negative. */
+/** A change of an owner's running work; negative when work ends or pauses. */
 export interface WorkChange {
   readonly owner: TurnOwner
   readonly turns: 1 | 0 | -1
   readonly cost: number
 }
 
-/** Notes what there is more at work, or less. */
+/** Applies a change of the running work. */
 export type CountTurn = (change: WorkChange, deps: WaitDeps) => void
 
-/** The turn of a request at work, until it has ended. */
+/** The turn of a running request, until it ends. */
 export class HeldTurn {
   readonly #owner: TurnOwner
   readonly #deps: WaitDeps
@@ -34,7 +34,7 @@ export class HeldTurn {
   #hasEnded = false
   #isCounted = true
 
-  /** @param count called with each change; the turn itself is counted already */
+  /** @param count called with each change; the caller has already counted the turn itself */
   constructor({ owner, cost }: TakenTurn, deps: WaitDeps, count: CountTurn) {
     this.#owner = owner
     this.#cost = cost
@@ -42,7 +42,7 @@ export class HeldTurn {
     this.#count = count
   }
 
-  /** Adds what the work turns out to cost besides the cost of its turn. */
+  /** Adds cost that only became known during the work. */
   moreCost(cost: number): void {
     this.#owner.served += cost
     this.#cost += cost
@@ -50,8 +50,8 @@ export class HeldTurn {
   }
 
   /**
-   * Lets others run during a wait of maybe seconds. After it the work goes on at once, even beside as many as may run: it has
-   * had its turn, and little of it is left.
+   * Gives up the turn during a wait of perhaps seconds, so that others can run. Afterwards the work continues at once, even
+   * beyond the limit on running requests: it has had its turn, and little of it is left.
    */
   async aside<Result>(wait: () => Promise<Result>): Promise<Result> {
     this.#openWaits += 1
@@ -69,7 +69,7 @@ export class HeldTurn {
     this.#update()
   }
 
-  /** It counts while it has not ended and waits for nothing. */
+  /** The turn counts as running while it has not ended and no wait is open. */
   #update(): void {
     const counts = !this.#hasEnded && this.#openWaits === 0
     if (counts === this.#isCounted) return

@@ -10,19 +10,19 @@ interface Refusal {
 const MAX_REFUSALS = 10_000
 
 /**
- * Refusals that hold for a time, by the name of who was refused: a client that repeats a refused request gets the same answer
- * from memory, and costs neither the storage nor the daemon a call.
+ * Refusals that hold for a time, by the name of the refused party. A client that repeats a refused request gets the same
+ * answer from memory, without a call to the storage or the daemon.
  */
 export class Refusals {
   readonly #now: () => number
   readonly #byName = new Map<string, Refusal>()
 
-  /** @param now ms */
+  /** @param now ms since the epoch */
   constructor(now: () => number) {
     this.#now = now
   }
 
-  /** Refuses this name for `ms` milliseconds. The oldest refusal is forgotten where there are too many. */
+  /** Refuses this name for `ms` milliseconds. Drops the oldest refusal where there are too many. */
   remember(name: string, ms: number, error: () => ApiError): void {
     this.#byName.delete(name)
     const since = this.#now()
@@ -36,7 +36,7 @@ export class Refusals {
     const refusal = this.#byName.get(name)
     if (refusal === undefined) return
     const now = this.#now()
-    // A clock that was set back ends a refusal.
+    // Setting the clock back ends a refusal.
     if (now >= refusal.since && now < refusal.until) throw refusal.error()
     this.#byName.delete(name)
   }

@@ -1,27 +1,26 @@
 import { ApiError } from '../http/errors.ts'
 import { FairShare } from './fair-share.ts'
 
-/** Seconds after which a refused client should try again: by then some of the open requests have ended. */
+/** Seconds after which a refused client should try again: some of the open requests have ended by then. */
 const RETRY_AFTER_SECONDS = 5
 
-/** Memory for the bodies of open requests. A body is kept for as long as it may have to be sent to another route. */
+/** Memory for the bodies of open requests, bytes. A body is kept as long as it may have to be sent to another route. */
 const BODY_BYTES = 256 * 1024 * 1024
 
-/** What becomes of a request that is refused memory: it ends, or it goes on without what the memory was for. */
+/** What a request does when it is refused memory: it ends, or it continues without what the memory was for. */
 export type IfRefused = 'request ends' | 'request goes on'
 
 /** Permission for one request to run. */
 export interface Permit {
   /**
-   * Reserves `bytes` bytes for the request's body until the request is over. A request that ends because it is refused gives
-   * back at once what it had, so that of several that grow beside each other some find room. One that goes on still holds
-   * what it had.
+   * Reserves `bytes` bytes for the request's body until the request is over. A request that ends because it is refused
+   * releases at once what it had, so that some of several growing requests find room. One that continues keeps what it had.
    * @throws ApiError `service_unavailable` when no memory is left, `rate_limit_exceeded` when this customer has its share
    */
   takeMemory(bytes: number, ifRefused?: IfRefused): void
   /** Keeps the permit until this work has ended, whether it succeeds or fails. */
   keepDuring(work: Promise<unknown>): void
-  /** Call when the request has been answered. A second call has no effect. */
+  /** To be called when the request has been answered. A second call has no effect. */
   leave(): void
 }
 
@@ -62,7 +61,7 @@ export class RequestCap {
       this.#requests.giveBack(customerId, 1)
       giveBackMemory()
     }
-    // Once it is over, what a streamed answer still does (reading its next page) is not counted.
+    // After the request is over, what a streamed answer still does (reading its next page) is not counted.
     return {
       takeMemory: (bytes, ifRefused = 'request ends') => {
         if (holds.size === 0) return

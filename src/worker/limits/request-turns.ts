@@ -2,7 +2,7 @@ import type { WaitDeps } from './fair-limiter.ts'
 import type { FairTurns } from './fair-turns.ts'
 import type { HeldTurn } from './held-turn.ts'
 
-/** The turns of one request, which holds one at a time at most. */
+/** The turns of one request; it holds at most one at a time. */
 export class RequestTurns {
   readonly #turns: FairTurns
   readonly #owner: string
@@ -16,8 +16,8 @@ export class RequestTurns {
   }
 
   /**
-   * Runs the first part of the request's work, unless its client leaves before its turn comes; see `FairTurns.begin`.
-   * @throws ApiError when it waited too long, too many are waiting, or the client has left
+   * Runs the first part of the request's work when its turn comes; see `FairTurns.begin`.
+   * @throws ApiError when it waited too long, too many are waiting, or the client has disconnected
    */
   begin<Result>(
     turn: { readonly cost: number; readonly client: AbortSignal },
@@ -28,14 +28,14 @@ export class RequestTurns {
     )
   }
 
-  /** Runs the last part of the request's work: never refused, and ahead of what its owner begins. */
+  /** Runs the last part of the request's work: never refused, and ahead of its owner's new requests. */
   finish<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#turns.finish({ owner: this.#owner, cost: 1 }, this.#deps, (held) =>
       this.#during(held, work),
     )
   }
 
-  /** Makes a wait that may take seconds without the turn that the request holds, if it holds one. */
+  /** Awaits something that may take seconds, and meanwhile gives up the turn that the request holds, if any. */
   aside<Result>(wait: () => Promise<Result>): Promise<Result> {
     return this.#held === undefined ? wait() : this.#held.aside(wait)
   }

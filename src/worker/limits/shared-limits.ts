@@ -13,13 +13,13 @@ export interface SharedLimits {
   readonly measuring: FairLimiter
   /** Parsing of large provider answers, which blocks the thread for up to a quarter of a second each. */
   readonly largeAnswers: FairLimiter
-  /** Reads of one row or a few. */
+  /** Reads of one or a few rows. */
   readonly reads: FairLimiter
   /** Reads of the ledger that take the storage several milliseconds. */
   readonly queries: FairLimiter
-  /** Sources that have used up their fresh attestations, as the daemon said. */
+  /** Refusals of sources that have used up their fresh attestations, as reported by the daemon. */
   readonly nonceRefusals: Refusals
-  /** Keys whose minute is used up, as the ledger said, by the hash of the key. */
+  /** Refusals of keys that have reached a limit per minute, as reported by the ledger; by the hash of the key. */
   readonly minuteRefusals: Refusals
 }
 
@@ -28,7 +28,7 @@ const MIB = 1024 * 1024
 /** About a dozen uploads of maximum size at a time; the rest of a gigabyte is for everything else. */
 const UPLOAD_MEMORY_BYTES = 320 * MIB
 
-/** Three uploads of maximum size: a customer with slow uploads leaves room for nine of others. */
+/** Three uploads of maximum size: a customer with slow uploads leaves room for nine uploads of others. */
 const UPLOAD_SHARE_BYTES = 80 * MIB
 
 /** Opens the limits of an isolate. @param now ms */
@@ -73,7 +73,7 @@ export function openSharedLimits(now: () => number): SharedLimits {
       maxWaitMs: 10_000,
       refusal: tooManyReads,
     }),
-    // A place is held for the rest after a query too, so that all customers together take half of the storage's time.
+    // A place is also held during the pause after a query, so that all customers together use half of the storage's time.
     queries: new FairLimiter({
       capacity: 2,
       share: 1,

@@ -1,10 +1,10 @@
 import { ApiError } from '../http/errors.ts'
 import { Stopwatch } from '../stream/stopwatch.ts'
 
-/** Seconds after which clients should try again: another process serves by then. */
+/** Seconds after which clients should try again: another process has taken over by then. */
 const RETRY_AFTER_SECONDS = 5
 
-/** How often a process that is about to stop looks whether a request is still open, ms. */
+/** How often a process that is about to stop checks whether a request is still open, ms. */
 const LOOK_EVERY_MS = 50
 
 const stopped = () =>
@@ -23,17 +23,17 @@ interface DrainDeps {
 }
 
 /**
- * Ends the open requests of a process before it is killed, so that what they have used is settled, what they hold is given
- * back, and their clients are told.
+ * Ends the open requests of a process before it is killed, so that their usage is settled, their resources are released, and
+ * their clients get an error.
  */
 export class Shutdown {
   readonly #waiting = new Set<() => void>()
   #isUnderWay = false
 
   /**
-   * Calls `end` with the error for the client once the current request has to end, in that request: what it holds belongs to it,
-   * so each waits for a promise of its own.
-   * @returns what to call when the request has ended by itself
+   * Calls `end` with the error for the client when the current request has to end. It runs as part of that request, to which
+   * the resources belong; so each request awaits a promise of its own.
+   * @returns to be called when the request has ended by itself
    */
   onEnd(end: (reason: ApiError) => void): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -43,7 +43,7 @@ export class Shutdown {
     return () => void this.#waiting.delete(resolve)
   }
 
-  /** Waits until no request is open. Those that still are after so many milliseconds are ended. */
+  /** Waits until no request is open. After `afterMs` milliseconds, ends those that still are. */
   async drain(afterMs: number, { open, now, pause }: DrainDeps): Promise<void> {
     const begun = new Stopwatch(now)
     while (open() > 0) {

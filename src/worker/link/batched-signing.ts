@@ -10,16 +10,16 @@ const MAX_RECEIPTS = 64
 type Sign = (request: SignRequest) => Promise<SignResponse>
 
 /**
- * Signs the receipts of one moment in one call to the daemon. Batches are kept apart by provider: for
- * some providers the daemon first fetches the provider's own signature, and a slow provider must not delay the receipts
- * of the others. The daemon signs a whole batch or none of it. When it refuses a batch, each receipt is sent again
- * alone, so that one receipt that cannot be signed does not fail the rest.
+ * Signs receipts that are requested at the same time in one call to the daemon. Batches are separate per provider: for some
+ * providers the daemon first fetches the provider's own signature, and a slow provider must not delay the receipts of the
+ * others. The daemon signs a whole batch or none of it. When it refuses a batch, each receipt is sent again alone, so that
+ * one receipt that cannot be signed does not fail the rest.
  *
- * The head of a provider's receipts is the same for minutes or hours, so the last one is kept and not sent again.
+ * The head of a provider's receipts stays the same for minutes or hours, so the last one is cached and not sent again.
  *
  * A call over the link costs the worker 125 to 140 us of CPU, a receipt in a shared call 30 to 50 us
- * (docs/performance-findings.md, "Shared calls"). Without batching, a whole request costs 1.14 times the CPU at 16 and
- * at 64 connections ("What each batcher saves").
+ * (docs/performance-findings.md, "Shared calls"). Without batching, a whole request costs 1.14 times the CPU at 16 and at 64
+ * connections ("What each batcher saves").
  */
 export function batchedSigning(
   host: BatchDeps,

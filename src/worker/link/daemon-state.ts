@@ -5,12 +5,13 @@ import { LinkUnavailable } from './link.ts'
 const STATE_MAX_AGE_MS = 250
 
 /**
- * A state of this age is fetched anew by a request that does not wait for it, ms. So while requests keep coming none waits for
- * the state: those that waited would each wake up alone, and then sign and store alone.
+ * From this age on, a request that uses the cached state also starts a refresh, ms, without waiting for it. So while
+ * requests keep coming, none waits for the state: requests that waited would wake up separately, and then sign and store
+ * separately.
  */
 const REFRESH_FROM_MS = STATE_MAX_AGE_MS / 2
 
-/** How often a request checks whether the state that another request fetches has arrived. */
+/** How often a waiting request checks whether the state that another request fetches has arrived, ms. */
 const POLL_INTERVAL_MS = 5
 
 /** The daemon's last answer; times are ms since the epoch. */
@@ -22,10 +23,10 @@ interface KnownState<State> {
 
 const UNKNOWN_STATE: KnownState<never> = { answer: undefined, at: 0, askedAt: 0 }
 
-/** What keeping the state needs of the runtime. */
+/** What caching the state needs from the runtime. */
 type Host = Pick<BatchDeps, 'now' | 'keepAlive'>
 
-/** The daemon's state, or a part of it, fetched once for all concurrent requests. */
+/** The daemon's state, or a part of it, cached, and fetched once for all concurrent requests. */
 export class DaemonState<State> {
   readonly #fetch: () => Promise<State>
   readonly #host: Host
@@ -33,7 +34,7 @@ export class DaemonState<State> {
   #requestedSince: number | undefined
   #state: KnownState<State> | undefined
 
-  /** @param timeoutMs timeout of a fetch */
+  /** @param timeoutMs timeout of a fetch, ms */
   constructor(fetchState: () => Promise<State>, host: Host, timeoutMs: number) {
     this.#fetch = fetchState
     this.#host = host
@@ -44,26 +45,28 @@ export class DaemonState<State> {
    * The state, at most a quarter of a second old. Concurrent requests share one fetch: separate ones would each open a
    * connection. The waiting requests poll, because in workerd one request cannot safely resolve a promise that another
    * request awaits.
+   * @throws LinkUnavailable when the daemon does not answer
    */
   async recent(): Promise<State> {
     while (!this.#isFresh() && this.#isRequesting()) await pause(POLL_INTERVAL_MS)
     const answer = this.#isFresh() ? this.#state?.answer : undefined
     if (answer === undefined) return this.fresh()
     if (answer instanceof LinkUnavailable) throw answer
-    // Its failure is kept like any other, for the requests that follow.
+    // A failure of the refresh is cached like any other, for the next requests.
     if (this.#age() >= REFRESH_FROM_MS && !this.#isRequesting()) this.fresh().catch(() => {})
     return answer
   }
 
-  /** What was answered last, however long ago; undefined where that was a failure. */
+  /** The last answer, however old; undefined where that was a failure. */
   get last(): State | undefined {
     const answer = this.#state?.answer
     return answer instanceof LinkUnavailable ? undefined : answer
   }
 
   /**
-   * The state as of `time` or later. One fetch serves all requests that came before it was sent; a failure serves
-   * those that came before its result.
+   * The state as of `time` (ms since the epoch) or later. One fetch serves all requests that came before it was sent; a
+   * failure serves those that came before its result.
+   * @throws LinkUnavailable when the daemon does not answer
    */
   async readAfter(time: number): Promise<State> {
     for (;;) {
@@ -78,8 +81,9 @@ export class DaemonState<State> {
   }
 
   /**
-   * The state as of now. The request that asks is kept alive until it is there, even if it ends without waiting: the runtime
-   * would cut the fetch off with it, and all others would wait for an answer that never comes.
+   * Fetches the state now. The request is kept alive until the answer arrives, even if it ends without waiting: the runtime
+   * would otherwise cancel the fetch with it, and all other requests would wait for an answer that never comes.
+   * @throws LinkUnavailable when the daemon does not answer
    */
   fresh(): Promise<State> {
     const state = this.#ask()
@@ -114,7 +118,7 @@ export class DaemonState<State> {
     return since >= 0 && since < this.#timeoutMs
   }
 
-  /** A failure is cached as well, so that a request does not wait for a frozen daemon twice. */
+  /** Caches an answer. A failure is cached as well, so that a request does not wait for a frozen daemon twice. */
   #keep<Answer extends State | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
     this.#state = { answer, at: this.#host.now(), askedAt }
     return answer

@@ -37,7 +37,7 @@ import { LastHeads } from './last-head.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import { BOUND_ORIGIN, type LinkCalls, type LinkInit } from './link-calls.ts'
 
-/** By the status of the daemon's refusal. */
+/** The refusal of an encapsulated key, by the status of the daemon's answer. */
 const DECAPSULATE_REFUSALS: ReadonlyMap<number, DecapsulateRefusal> = new Map([
   [400, 'malformed'],
   [409, 'replayed'],
@@ -45,18 +45,19 @@ const DECAPSULATE_REFUSALS: ReadonlyMap<number, DecapsulateRefusal> = new Map([
   [507, 'used_up'],
 ])
 
-/** A live daemon answers within milliseconds; a frozen one must not hold a request for long. */
+/** Timeout of most calls, ms. A live daemon answers within milliseconds; a frozen one must not hold a request for long. */
 const CALL_TIMEOUT_MS = 3_000
 
-/** A capture may have to wait for the platform's firmware. */
+/** Timeout of calls that capture evidence, ms: a capture may have to wait for the platform's firmware. */
 const CAPTURE_TIMEOUT_MS = 65_000
 
-/** Only the form is checked, because the daemon's exact bytes are served; verifiers check the rest. */
+// Only the form is checked, because the daemon's exact bytes are served; verifiers check the rest.
 const envelopeFormSchema = z.looseObject({ schema: z.string() })
 const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 
 /**
- * The exchange has already been delivered, so a longer wait is justified when a thousand streams end at once.
+ * Timeout of signing, ms. The exchange has already been delivered, so a longer wait is justified when a thousand streams end
+ * at once.
  */
 const SIGN_TIMEOUT_MS = 5_000
 
@@ -68,7 +69,7 @@ interface LinkCall {
   readonly timeoutMs: number
 }
 
-/** The link over HTTP inside pinned mTLS. */
+/** The link to the daemon over HTTP inside pinned mTLS. */
 export class HttpLink implements Link {
   readonly #binding: LinkCalls
   readonly #onFailure: (failure: LinkFailure) => void
@@ -81,8 +82,8 @@ export class HttpLink implements Link {
   readonly #proofs: DaemonState<readonly ProviderProof[]>
 
   /**
-   * @param onFailure is called for each failure of the daemon
-   * @param origin of the daemon, for bindings that do not determine it
+   * @param onFailure called for each failure of the daemon
+   * @param origin the daemon's origin, for bindings that do not determine it
    */
   constructor(
     binding: LinkCalls,
@@ -224,7 +225,7 @@ export class HttpLink implements Link {
     try {
       return await this.#binding.fetch(url, init)
     } catch (cause) {
-      // The signal's own reason: where a body is aborted with it, the runtime rejects with a copy of another class.
+      // Throws the signal's own reason: if a body is aborted with it, the runtime rejects with a copy of another class.
       init.signal?.throwIfAborted()
       throw this.#failure('unreachable', cause)
     }
@@ -236,7 +237,8 @@ export class HttpLink implements Link {
     try {
       return await ask()
     } catch {
-      // Without its record a delivered stream is cut and its output is not billed; a daemon that stood still has it yet.
+      // Retried once: without its record a delivered stream is cut and its output is not billed, and a daemon that was only
+      // slow still has the record.
       return ask()
     }
   }
@@ -271,7 +273,7 @@ export class HttpLink implements Link {
     })
   }
 
-  /** One call, and the reading of its whole answer, within a time. */
+  /** Makes one call and reads its whole answer, within a time limit. */
   async #call<Answer>(
     { path, init, timeoutMs }: LinkCall,
     read: (response: LinkAnswer) => Promise<Answer>,

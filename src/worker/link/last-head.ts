@@ -23,16 +23,16 @@ export class LastHead {
   }
 
   /**
-   * The receipts of an answer of the daemon.
-   * @param told the head that the daemon was told is known
-   * @throws Error when there are fewer, or a head of theirs is missing
+   * The receipts in an answer of the daemon.
+   * @param named the head that the request named as known
+   * @throws Error when there are fewer receipts than `count`, or one names a missing head
    */
   receiptsOf(
     { kid, heads, receipts: signed }: SignResponse,
     count: number,
-    told: ReceiptHead | undefined,
+    named: ReceiptHead | undefined,
   ): SignedReceipt[] {
-    const whole = heads.map((head) => this.#whole(head, told))
+    const whole = heads.map((head) => this.#whole(head, named))
     return Array.from({ length: count }, (_, index) => {
       const receipt = signed[index]
       const head = receipt && whole[receipt.head]
@@ -45,14 +45,15 @@ export class LastHead {
   }
 
   /**
-   * A head of the daemon's answer, with its text. The daemon leaves out the text of the head that it was told is known; undefined:
-   * it left out that of another one.
+   * Completes a head of the daemon's answer with its text, which the daemon omits for the head that the request named as
+   * known.
+   * @returns undefined where the text of another head is missing
    */
   #whole(
     { text, ...head }: SignResponse['heads'][number],
-    told: ReceiptHead | undefined,
+    named: ReceiptHead | undefined,
   ): ReceiptHead | undefined {
     if (text !== undefined) return (this.#known = { ...head, text })
-    return told?.sha256 === head.sha256 ? { ...head, text: told.text } : undefined
+    return named?.sha256 === head.sha256 ? { ...head, text: named.text } : undefined
   }
 }

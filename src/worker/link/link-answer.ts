@@ -1,4 +1,7 @@
-/** What this project uses of a response of the daemon: all of it in a `Response`, and in an answer that came as a message. */
+/**
+ * The part of a daemon's response that this project uses; a `Response` has all of it, and so has an answer that came as a
+ * message.
+ */
 export interface LinkAnswer {
   readonly status: number
   readonly ok: boolean

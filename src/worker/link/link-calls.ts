@@ -2,16 +2,16 @@ import type { WholeOrder } from '../../protocol/whole-order.ts'
 import type { OwnSignal } from '../calls/own-signal.ts'
 import type { LinkAnswer } from './link-answer.ts'
 
-/** A call of the daemon: that of `fetch`, but for its signal, and with what only a message has. */
+/** The init of a call to the daemon: that of `fetch`, except for the signal, plus options that only messages have. */
 export type LinkInit = Omit<RequestInit, 'signal'> & {
   readonly signal?: OwnSignal
-  /** Orders the client's answer, where the call is a message. */
+  /** Lets the daemon write the client's whole answer, where the call is a message. */
   readonly whole?: WholeOrder | undefined
-  /** Whether a stream that is called for comes in another way than in the answer to the call, which is small then. */
+  /** Whether the answer to a call for a stream is small, because the stream itself comes in another way. */
   readonly hasSmallAnswer?: boolean
 }
 
-/** What makes calls of the daemon. */
+/** Makes calls to the daemon. */
 export interface LinkCalls {
   fetch(url: string, init?: LinkInit): Promise<LinkAnswer>
 }

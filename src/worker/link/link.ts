@@ -16,76 +16,80 @@ import type { LinkInit } from './link-calls.ts'
 /** The answer to a call that the daemon carried. */
 export interface CarriedAnswer {
   readonly response: LinkAnswer
-  /** What the daemon says of an answer that it has written whole, so that its body is what the client is to receive. */
+  /** The daemon's record, where it has written the client's whole answer; the body is then what the client receives. */
   readonly whole: WholeRecord | undefined
 }
 
-/** The worker's side of the link to the enclave daemon. Every call has a timeout of its own. */
+/**
+ * The worker's side of the link to the enclave daemon. Every call has its own timeout; where nothing else is said, it throws
+ * LinkUnavailable when the daemon does not answer.
+ */
 export interface Link {
   /** The daemon's state, at most a quarter of a second old. */
   state(): Promise<LinkState>
   /** The daemon's state as of this time (ms since the epoch) or later, which proves that it was alive then. */
   stateReadAfter(time: number): Promise<LinkState>
-  /** The daemon's state as of now. */
+  /** Fetches the daemon's state now. */
   freshState(): Promise<LinkState>
-  /** Begins to watch the thread of the daemon that carries this worker's calls. */
+  /** Starts watching the daemon thread that carries this worker's calls. */
   watchThread(): ThreadWatch
   config(): Promise<LinkConfig>
   /**
    * Signs the record of one finished exchange.
-   * @throws LinkUnavailable
+   * @throws LinkUnavailable when it cannot be signed
    */
   sign(exchange: UnsignedReceipt): Promise<SignedReceipt>
-  /** Prepares for a receipt that the daemon signs beside the answer of a provider. */
+  /** Prepares for a receipt that the daemon signs together with a provider's answer. */
   receiptBeside(provider: string): ReceiptBeside
   /** The envelope's exact JSON text; with a nonce a fresh one. */
   attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
   trustBundle(): Promise<string>
-  /** The HPKE key configuration that bodies may be encrypted to. */
+  /** The HPKE key configuration to which request bodies may be encrypted. */
   hpkeKeyConfig(): Promise<Bytes>
   /**
-   * The shared secret of an encapsulated key (64 lowercase hex digits), under each HPKE key in use.
+   * The shared secrets of an encapsulated key (64 lowercase hex digits), one for each HPKE key in use.
    * @param owner the customer whose request it is; null where only an error is to be encrypted
    */
   decapsulate(enc: string, owner: string | null): Promise<DecapsulatedKey>
   /** Submits a document of the operator (docs/unsealing.md). */
   unseal(document: string): Promise<UnsealAnswer>
   providers(): Promise<readonly ProviderProof[]>
-  /** The same, at most a quarter of a second old. */
+  /** Like `providers`, at most a quarter of a second old. */
   recentProofs(): Promise<readonly ProviderProof[]>
   /** The bytes of one piece of evidence; undefined: the daemon no longer holds it. */
   evidence(sha256: string): Promise<Bytes | undefined>
   /**
-   * A call that the daemon carries to a provider; resolves when the response headers have arrived.
-   * @throws LinkUnavailable
+   * Makes a call to a provider through the daemon; resolves when the response headers have arrived.
+   * @throws LinkUnavailable when the daemon does not answer
    */
   egress(provider: string, path: string, init: LinkInit): Promise<CarriedAnswer>
   /**
-   * Ends a stream whose chunks the daemon writes, if it is still open, and returns what it is settled by. To be called
-   * once for each stream.
-   * @throws LinkUnavailable
+   * Ends a stream whose chunks the daemon writes, if it is still open. To be called once for each stream.
+   * @returns the record by which the stream is settled
+   * @throws LinkUnavailable when the daemon does not answer
    */
   endStream(stream: string): Promise<StreamRecord>
   /**
-   * The record that the daemon has sent with the end of a stream.
-   * @throws LinkUnavailable when it is none
+   * Parses the record that the daemon has sent at the end of a stream.
+   * @throws LinkUnavailable when it is malformed
    */
   streamRecord(json: string): Promise<StreamRecord>
 }
 
-/** A thread of the daemon from a certain time on. */
+/** A watch over one daemon thread. */
 export interface ThreadWatch {
-  /** Its id, as far as one is known. */
+  /** The thread's id, where it is known. */
   readonly thread: string | undefined
   /**
-   * To be asked when a call broke off. Undefined where the thread still answers; an error where it no longer does, or was
-   * started anew meanwhile, so that the call says nothing of its provider.
+   * To be called when a call broke off.
+   * @returns undefined where the thread still answers; an error where it no longer does, or was restarted meanwhile, so that
+   *   the failed call says nothing about its provider
    */
   loss(): Promise<LinkUnavailable | undefined>
 }
 
-/** The content of a receipt in the form the daemon accepts. */
+/** The content of a receipt in the form that the daemon accepts. */
 export type UnsignedReceipt = SignRequest['receipts'][number]
 
 /** A receipt, and the key that signed it. */
@@ -93,19 +97,19 @@ export interface SignedReceipt {
   readonly kid: string
   /** The beginning of the compact JWS, shared with other receipts. */
   readonly head: ReceiptHead
-  /** The rest of it. */
+  /** The rest of the compact JWS. */
   readonly tail: string
-  /** SHA-256 of the whole, lowercase hex. */
+  /** SHA-256 of the whole compact JWS, lowercase hex. */
   readonly sha256: string
 }
 
-/** A receipt that comes beside an answer. */
+/** A receipt that comes together with an answer. */
 export interface ReceiptBeside {
-  /** The SHA-256 of the head that need not come with it, as far as one is known. */
+  /** The SHA-256 of the head that need not be sent, where one is known. */
   readonly knownHead: string | undefined
   /**
-   * The receipt of what the daemon has signed.
-   * @throws LinkUnavailable when it is none
+   * Builds the receipt from what the daemon has signed.
+   * @throws LinkUnavailable when it is malformed
    */
   take(signed: SignResponse): SignedReceipt
 }
@@ -127,8 +131,8 @@ export type DecapsulatedKey =
   | { readonly ok: false; readonly reason: DecapsulateRefusal }
 
 /**
- * Why an encapsulated key is not accepted: malformed, accepted before, the owner has its share of the key's uses, or the
- * memory of accepted keys is full.
+ * Why an encapsulated key is not accepted: malformed; used before; the owner has reached its share of the key's uses; or the
+ * memory of used keys is full.
  */
 export type DecapsulateRefusal = 'malformed' | 'replayed' | 'share' | 'used_up'
 

@@ -2,12 +2,12 @@ import type { AnswerHead } from '../../protocol/link-messages.ts'
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import type { AnswerHeaders, LinkAnswer } from './link-answer.ts'
 
-/** As `Response.text` reads it: without a byte order mark, and with U+FFFD for what is no UTF-8. */
+/** Decodes like `Response.text`: drops a byte order mark, and replaces invalid UTF-8 by U+FFFD. */
 const decoder = new TextDecoder()
 
 /**
- * An answer that came as a message, as it is: a `Response` with its headers costs the platform more than all else that the
- * worker does with a small answer of the daemon.
+ * An answer that came as a message, without a `Response`: creating one with its headers would cost more than everything else
+ * that the worker does with a small answer of the daemon.
  */
 export class MessageAnswer implements LinkAnswer {
   readonly status: number
@@ -16,7 +16,7 @@ export class MessageAnswer implements LinkAnswer {
   readonly #bytes: Uint8Array
   readonly #isWhole: boolean
 
-  /** @param isWhole whether nothing is missing after these bytes */
+  /** @param isWhole whether these bytes are the complete body */
   constructor({ status, headers, whole }: AnswerHead, bytes: Uint8Array, isWhole: boolean) {
     this.status = status
     this.headers = new PlainHeaders(headers)
@@ -29,7 +29,7 @@ export class MessageAnswer implements LinkAnswer {
     return this.status >= 200 && this.status <= 299
   }
 
-  /** The bytes, and then the end or an error. */
+  /** The bytes, followed by the end or an error. */
   get body(): ReadableStream<Bytes> {
     let isSent = this.#bytes.length === 0
     return new ReadableStream<Bytes>({
@@ -46,7 +46,7 @@ export class MessageAnswer implements LinkAnswer {
     return decoder.decode(this.#whole())
   }
 
-  /** In memory of its own, since the bytes may be part of a frame with other answers. */
+  /** A copy, since the bytes may be part of a frame with other answers. */
   async arrayBuffer(): Promise<ArrayBuffer> {
     return copyBytes(this.#whole()).buffer
   }
@@ -61,7 +61,7 @@ function brokenOff(): Error {
   return new Error('the answer broke off')
 }
 
-/** `isPlainValue` holds for each value. */
+/** Headers from a record; `isPlainValue` holds for each value. */
 class PlainHeaders implements AnswerHeaders {
   readonly #byName: Readonly<Record<string, string>>
 
@@ -70,7 +70,7 @@ class PlainHeaders implements AnswerHeaders {
   }
 
   get(name: string): string | null {
-    // As in `Headers`, spaces around a value are no part of it.
+    // As in `Headers`, white space around a value is not part of it.
     return this.has(name) ? (this.#byName[name]?.trim() ?? null) : null
   }
 

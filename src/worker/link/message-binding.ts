@@ -21,20 +21,20 @@ import {
 import type { LinkAnswer } from './link-answer.ts'
 import { MessageAnswer } from './message-answer.ts'
 
-/** A provider whose answer was no small one is called over HTTP for this time, ms. */
+/** For this time after an answer that was too large for a message, the path is called over HTTP, ms. */
 const LARGE_MS = 60_000
 
 /**
- * Makes small calls as messages over one connection to the daemon, which costs about half of a request, and everything else, and all
- * while there is no such connection, over HTTP. The caller sees an answer, or a call that broke off, in both ways; only a message may
- * order a whole answer.
+ * Makes small calls as messages over one connection to the daemon, which costs about half of an HTTP request. All other
+ * calls, and all calls while there is no such connection, go over HTTP. Both ways look the same to the caller (an answer, or
+ * a call that broke off); but only a message can order a whole answer.
  */
 export class MessageBinding implements LinkCalls {
   readonly #http: HttpCalls
   readonly #host: BatchDeps
   readonly #origin: string
   readonly #kept: KeptConnection
-  /** When the last answer below that path was no small one. */
+  /** When the last answer under each path was too large for a message, ms since the epoch. */
   readonly #largeAt = new Map<string, number>()
 
   /** @param ended called when an open connection has ended, with the number of its open calls */
@@ -66,7 +66,7 @@ export class MessageBinding implements LinkCalls {
     }
   }
 
-  /** The call as a message; undefined for one that is no small one, or whose answer may be none. */
+  /** The call as a message; undefined where the call, or the answer to be expected, is not small. */
   #smallCall(url: string, init: LinkInit): SmallCall | undefined {
     const { method, headers, body, whole, hasSmallAnswer = false } = init
     const path = url.slice(this.#origin.length)
@@ -92,17 +92,25 @@ export class MessageBinding implements LinkCalls {
     { head: { path } }: SmallCall,
     { signal, hasSmallAnswer = false }: LinkInit,
   ): LinkAnswer | Promise<LinkAnswer> {
-    const told: unknown = JSON.parse(head)
+    const headJson: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.answer || kind === MESSAGE_KINDS.broken) {
-      return new MessageAnswer(answerHeadSchema.parse(told), body, kind === MESSAGE_KINDS.answer)
+      return new MessageAnswer(
+        answerHeadSchema.parse(headJson),
+        body,
+        kind === MESSAGE_KINDS.answer,
+      )
     }
-    if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message of the worker')
-    // An ordered stream whose chunks could not be sent says nothing of whole answers.
+    if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message that only a worker sends')
+    // The path is not marked for an ordered stream: that its chunks came in the answer says nothing about the size of whole
+    // answers.
     if (!hasSmallAnswer) this.#largeAt.set(path, this.#host.now())
-    return this.#fetchWaiting(waitingHeadSchema.parse(told).waiting, signal)
+    return this.#fetchWaiting(waitingHeadSchema.parse(headJson).waiting, signal)
   }
 
-  /** @throws Error when the daemon does not have it any more, as where a call breaks off: that is no refusal of the call */
+  /**
+   * Fetches an answer that waits at the daemon.
+   * @throws Error when it no longer waits there, like a call that broke off: the call itself was not refused
+   */
   async #fetchWaiting(id: string, signal: OwnSignal | undefined): Promise<Response> {
     const response = await this.#http.fetch(`${this.#origin}${LINK_PATHS.waiting}/${id}`, {
       redirect: 'manual',
@@ -114,17 +122,20 @@ export class MessageBinding implements LinkCalls {
   }
 }
 
-/** Whether a call with these headers is for a stream, or for chunks that come in its answer. */
+/** Whether a call with these headers is for a stream, or for chunks in its answer. */
 function isForStream(headers: Readonly<Record<string, string>>): boolean {
   return EGRESS_CHUNKS_HEADER in headers || headers['accept'] === 'text/event-stream'
 }
 
-/** Signing the same receipts twice does no harm; a provider must not be called twice. */
+/**
+ * Whether a call may be repeated after its connection ended: signing the same receipts twice is harmless, but a provider
+ * must not be called twice.
+ */
 function mayRepeat({ head: { path } }: SmallCall, { wasSent }: ConnectionEnded): boolean {
   return !wasSent || path === LINK_PATHS.sign
 }
 
-/** Headers that are given by name; undefined in any other form. */
+/** Headers as a record with lower-case names; undefined where they were given in another form. */
 function plainHeaders(headers: RequestInit['headers']): Record<string, string> | undefined {
   if (headers === undefined) return {}
   const named: Record<string, string> = {}

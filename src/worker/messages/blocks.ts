@@ -82,8 +82,8 @@ const document = new CheckedMember(
 )
 
 /**
- * The line at the head of Claude Code's system prompt, with the line breaks after it: a hash that differs in every
- * request, which would defeat prefix caching. What follows it in the same text is the caller's prompt.
+ * Matches the line that begins Claude Code's system prompt, with its line breaks: it holds a hash that differs in every
+ * request, which would defeat prefix caching. The text after it is the caller's prompt.
  */
 const BILLING_HEADER = /^x-anthropic-billing-header:.*(?:\r?\n)*/
 
@@ -109,7 +109,7 @@ class MessageReader {
   readonly conversation = new Conversation()
   readonly dropped: string[] = []
   readonly #body: Bytes
-  /** By place. Read where a parsed input is not enough. */
+  /** The raw text of tool inputs by place; read only if a parsed input has lost precision. */
   #inputs: ReadonlyMap<string, string> | undefined
 
   constructor(body: Bytes) {
@@ -128,7 +128,7 @@ class MessageReader {
     const parts = placed(blocks, at).flatMap(([block, place]) =>
       this.#part(block, place).flatMap((part) => withoutBillingHeader(requireText(part, place))),
     )
-    // An empty one would take the place of the message that some models' templates have where there is none.
+    // An empty system message would replace the default one that the templates of some models add where there is none.
     if (parts.some((part) => part.text !== '')) this.conversation.system(parts)
   }
 
@@ -163,7 +163,10 @@ class MessageReader {
     if (texts.length > 0) this.conversation.addText(texts.join(''))
   }
 
-  /** The model must find the ids in its earlier calls that it has written, also those that a double cannot hold. */
+  /**
+   * The arguments of an earlier tool call. Integers that a double cannot hold are taken from the raw text: the model must
+   * find the ids that it wrote unchanged.
+   */
   #argumentsOf(input: unknown, place: string): string {
     if (!holdsRounded(input)) return JSON.stringify(input ?? {})
     this.#inputs ??= toolInputs(this.#body)

@@ -6,17 +6,17 @@ import { MessagesChunks } from '../formats/messages-chunks.ts'
 import { anthropicErrorBody, anthropicStreamError } from '../http/anthropic-errors.ts'
 import { EventText } from '../stream/event-text.ts'
 
-/** The most that the stop sequences of a request may take in the header that orders its answer from the daemon, characters. */
+/** Maximum length of the stop sequences in the header that tells the daemon how to write the answer, characters. */
 const MAX_ORDERED_CHARACTERS = 2_048
 
 /** The parts of a request that its answer depends on. */
 export interface AnswerOptions {
-  /** The router's own, shown until the provider has counted. */
+  /** The router's own estimate of the prompt, shown until the provider's count is known. */
   readonly promptEstimate: number
   readonly stopSequences: readonly string[]
 }
 
-/** How the answers of `/v1/messages` are written. */
+/** How answers of `/v1/messages` are written. */
 export function messagesFormat({ promptEstimate, stopSequences }: AnswerOptions): AnswerFormat {
   return {
     idPrefix: 'msg_',
@@ -30,7 +30,10 @@ export function messagesFormat({ promptEstimate, stopSequences }: AnswerOptions)
   }
 }
 
-/** For the daemon; undefined where the stop sequences are too long for a header, and the daemon is to write nothing. */
+/**
+ * The format for the daemon; undefined where the stop sequences are too long for a header, so the daemon must not write the
+ * answer.
+ */
 function doorOf(
   prompt_estimate: number,
   stopSequences: readonly string[],
@@ -53,9 +56,8 @@ const LAST_EVENTS: LastEvents = {
     return events.take()
   },
   /**
-   * The error event, after the end of a block of text or thinking that is open: where no block has ended, Claude Code
-   * repeats the request without streaming. A tool call is left open, because some clients run it as soon as it has
-   * ended.
+   * The error event, after the end of an open text or thinking block: if no block has ended, Claude Code repeats the request
+   * without streaming. A tool call stays open, because some clients run it as soon as it ends.
    */
   fail: (tail, error) => {
     const delivered = tail === undefined || tail.blocks > 0

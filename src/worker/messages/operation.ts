@@ -17,7 +17,7 @@ const jsonSchema = z.looseObject({
   schema: z.record(z.string(), z.unknown()),
 })
 
-/** In the forms that `parseMessagesRequest` checks. */
+/** The members in the forms that `parseMessagesRequest` accepts. */
 const bodySchema = z.looseObject({
   ...describeMembers(MESSAGES_MEMBERS, {
     messages: z

@@ -15,7 +15,7 @@ export interface ReadThinking {
   readonly isDefault: boolean
 }
 
-/** Where a request may name an effort. */
+/** The member in which a request may name an effort. */
 const EFFORT = 'output_config.effort'
 
 const thinkingMember = new CheckedMember(

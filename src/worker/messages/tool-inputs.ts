@@ -2,8 +2,8 @@ import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { JsonCursor } from '../json/scan.ts'
 
 /**
- * The inputs of all blocks of a body that was parsed already, as they are written there, each under its place, such as
- * `messages[1].content[0]`. Of a repeated member the last one counts.
+ * The raw text of the tool inputs in a valid body, by the place of their block, such as `messages[1].content[0]`. If a
+ * member is repeated, the last one counts.
  */
 export function toolInputs(body: Bytes): ReadonlyMap<string, string> {
   const inputs = new Map<string, string>()

@@ -4,7 +4,7 @@ import { requireFewEntries } from '../completion/few-entries.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
-/** The tools of a request as functions, and what was dropped: tools by their types, and a choice that needs one of them. */
+/** The tools of a request as functions, and what was dropped: tools, by type, and a choice that needs a dropped tool. */
 export interface ReadTools {
   /** `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
   readonly members: JsonObject
@@ -14,7 +14,7 @@ export interface ReadTools {
 /** The names of the tools of a request. */
 interface ToolNames {
   readonly functions: ReadonlySet<string>
-  /** Of tools that are dropped. */
+  /** Names of the dropped tools. */
   readonly vendor: ReadonlySet<string>
 }
 
@@ -63,7 +63,7 @@ export function readTools(tools: unknown, toolChoice: unknown): ReadTools {
   const names = { functions: new Set(functions.map((tool) => tool.function.name)), vendor }
   const chosen = choose(toolChoice, names)
   return {
-    // Without a function there is no choice, and providers refuse one.
+    // Providers refuse a tool choice without functions.
     members: functions.length === 0 ? {} : { tools: functions, ...chosen.members },
     dropped: [...dropped, ...chosen.dropped],
   }

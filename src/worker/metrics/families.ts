@@ -75,7 +75,7 @@ export class Histogram implements Family {
   }
 }
 
-/** A family of gauges, whose values are given at the time of the scrape. */
+/** The text of a family of gauges, whose values are read at the time of the scrape. */
 export function gaugeText(
   name: string,
   help: string,
@@ -105,8 +105,8 @@ function escapeValue(value: string): string {
 const OVERFLOW: Labels = { overflow: 'true' }
 
 /**
- * The values of these labels; of all labels together once there are too many. All labels of a metric have the same names in
- * the same order, so that their values alone tell them apart.
+ * The series of these labels; once there are too many series, the shared overflow series. All labels of a metric have the
+ * same names in the same order, so their values alone identify a series.
  */
 function seriesOf<Series>(
   known: Map<string, Series>,

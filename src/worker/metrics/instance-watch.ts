@@ -1,38 +1,38 @@
 const MAX_REMEMBERED = 10_000
 
-/** A report about a key is written again after this time at the earliest, ms. */
+/** Minimum time between two written reports about the same key, ms. */
 const REPORT_PAUSE_MS = 60_000
 
-/** A storage outage, which is reported without being stored. */
+/** A storage outage, whose report cannot be stored. */
 export interface Outage {
-  /** Of its message, the same for every endpoint and every attempt. */
+  /** The id of its message, the same for every endpoint and every attempt. */
   readonly id: string
-  /** Ms. */
+  /** When this instance first saw the outage, ms since the epoch. */
   readonly seenAt: number
-  /** The endpoints that have it. */
+  /** The endpoints that have confirmed the report. */
   readonly told: Set<string>
 }
 
-/** What an instance of the worker remembers, for its lifetime, about its reports to the operator. */
+/** What an instance of the worker remembers about its reports to the operator, for the lifetime of the instance. */
 export class InstanceWatch {
   /** Distinguishes this instance's reports from those of others. */
   readonly id: string
   #outage: Outage | undefined
   #settlementFaults: number | undefined
-  /** When a report about each key was last written, ms. */
+  /** When a report was last written, by key; ms. */
   readonly #reportedAt = new Map<string, number>()
 
   constructor(id: string) {
     this.id = id
   }
 
-  /** The report of the storage outage that is under way, which may have begun just now. */
+  /** The report of the current storage outage; the first call of an outage creates it. */
   outage({ newId, now }: { readonly newId: () => string; readonly now: () => number }): Outage {
     this.#outage ??= { id: newId(), seenAt: now(), told: new Set() }
     return this.#outage
   }
 
-  /** The storage answers again: the next outage is another one. */
+  /** Ends the outage once the storage answers again, so that the next one gets a new report. */
   endOutage(): void {
     this.#outage = undefined
   }
@@ -48,8 +48,8 @@ export class InstanceWatch {
   }
 
   /**
-   * Whether what is reported about this key may be written now: at most once a minute, so that a limit that has changed, or a
-   * report that could not be stored, is reported with a later refusal.
+   * Whether a report about this key may be written now: at most one a minute. A later refusal then reports a limit that has
+   * changed, or a report that could not be stored.
    * @param now ms
    */
   mayReport(key: string, now: number): boolean {

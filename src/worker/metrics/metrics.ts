@@ -4,7 +4,7 @@ import { Counter, Histogram } from './families.ts'
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600]
 
-/** Its label `part` says of what. */
+/** The counter of faults; its label `part` names the part that failed. */
 export const FAULTS_METRIC = 'cmr_faults_total'
 
 /**
@@ -101,12 +101,12 @@ export class Metrics {
 
   readonly #catchUp: () => void
 
-  /** @param catchUp has all counted that was logged so far; called before anything is read */
+  /** @param catchUp passes all events logged so far to the metrics; called before anything is read */
   constructor(catchUp: () => void = () => {}) {
     this.#catchUp = catchUp
   }
 
-  /** How many settlements failed since the last call. */
+  /** The number of settlements that have failed since the last call. */
   takeSettlementFaults(): number {
     this.#catchUp()
     const count = this.#settlementFaults

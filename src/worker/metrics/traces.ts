@@ -9,7 +9,7 @@ interface Trace {
   readonly parentId: string | null
 }
 
-/** A request in progress. */
+/** A traced request whose spans are not complete. */
 interface Begun extends Trace {
   readonly spanId: string
   readonly startedAt: number
@@ -17,7 +17,7 @@ interface Begun extends Trace {
   stepAt: number
   /** When the attempt that served began. */
   servedFrom?: number
-  /** A whole answer is settled before it is answered, a stream is answered first. */
+  /** Whether the request span has ended. A whole answer is settled before it is sent; a stream is answered first. */
   answered: boolean
   settled: boolean
   /** The name of the customer, where the operator wants it in traces. */
@@ -27,12 +27,14 @@ interface Begun extends Trace {
 /** W3C Trace Context, version 00; additions of later versions are ignored. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$/
 const NO_ID = /^0+$/
+
+/** Maximum number of traced requests, including answered ones whose streams continue. */
 const MAX_OPEN = 10_000
 
 /** The longest attribute that the daemon takes. */
 const MAX_NAME_CHARACTERS = 256
 
-/** Maximum number of traced requests, including answered ones whose streams continue. */
+/** Builds the spans of traced requests from the events that they log. */
 export class Traces {
   readonly #now: () => number
   readonly #catchUp: () => void
@@ -41,7 +43,7 @@ export class Traces {
 
   /**
    * @param now ms
-   * @param catchUp has all noted that was logged so far; called before spans are taken
+   * @param catchUp passes all events logged so far to `note`; called before spans are taken
    */
   constructor(now: () => number, catchUp: () => void = () => {}) {
     this.#now = now
@@ -60,7 +62,7 @@ export class Traces {
     if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest)
   }
 
-  /** The spans of a request that end from now on carry the name of its customer. */
+  /** Adds the customer's name to the spans of a request that end from now on. */
   nameCustomer(requestId: string, name: string): void {
     const begun = this.#open.get(requestId)
     if (begun !== undefined) begun.customer = name.slice(0, MAX_NAME_CHARACTERS)
@@ -127,10 +129,13 @@ interface Step {
 const providerOf = (route: string) => route.split('/').at(-2) ?? ''
 const modelOf = (route: string) => route.split('/').at(-1) ?? ''
 
-/** Values of `gen_ai.operation.name`; the conventions have none for a transcription, which keeps its own. */
+/** Values of `gen_ai.operation.name`. The conventions have none for transcription, so its modality is used. */
 const OPERATIONS: Readonly<Record<string, string>> = { embedding: 'embeddings' }
 
-/** OpenTelemetry's names for HTTP, and those for generative models where they fit. */
+/**
+ * The span of each event that ends a step, with OpenTelemetry's attribute names for HTTP and, where they fit, for generative
+ * models.
+ */
 const STEPS: Partial<Record<LogEvent, (fields: LogFields) => Step>> = {
   request: ({ endpoint = 'none', method = '', status = 0, code }) => ({
     name: `${method} ${endpoint}`,
@@ -161,7 +166,7 @@ const STEPS: Partial<Record<LogEvent, (fields: LogFields) => Step>> = {
   }),
 }
 
-/** From the start of the attempt that served until its exchange was settled. */
+/** The time from the start of the attempt that served until its exchange was settled. */
 function operationSeconds({ servedFrom }: Begun, now: number): Span['attributes'] {
   return servedFrom === undefined ? {} : { [OPERATION_SECONDS]: (now - servedFrom) / 1000 }
 }
@@ -193,7 +198,7 @@ function readTraceparent(text: string | null): Trace | undefined {
   return NO_ID.test(traceId) || NO_ID.test(parentId) ? undefined : { traceId, parentId }
 }
 
-/** A step's own id: the request's with the name of the step mixed in (FNV-1a, 64 bits). */
+/** The span id of a step: the request's span id hashed with the name of the step (FNV-1a, 64 bits). */
 function childId(spanId: string, step: string): string {
   let hash = BigInt(`0x${spanId}`) ^ 0xcbf29ce484222325n
   for (const character of step) {

@@ -24,7 +24,7 @@ export class WorkerTelemetry {
     this.#deps = deps
   }
 
-  /** Schedules a report that includes what happens until it is sent. */
+  /** Schedules a report, which includes everything that happens until it is sent. */
   reportSoon(waitUntil: (work: Promise<unknown>) => void): void {
     if (this.#waiting) return
     this.#waiting = true

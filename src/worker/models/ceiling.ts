@@ -1,10 +1,10 @@
 import type { Pricing } from '../../protocol/config.ts'
 import { decimalOf, formatNano, totalOf } from '../../protocol/money.ts'
 
-/** The published price of an aggregate entry: the most that any of its routes may charge. */
+/** The published price of an aggregate entry: the maximum that any of its routes may charge. */
 export type CeilingPricing = Pricing & { readonly pricing_type: 'variable' }
 
-/** Every price field, and the field that a route charges instead where it has none. */
+/** Every price field, and the field that applies instead where a route lacks it. */
 const CHARGED_AS = {
   input_per_mtok: [],
   output_per_mtok: [],
@@ -17,10 +17,10 @@ const CHARGED_AS = {
 type PriceField = keyof typeof CHARGED_AS
 
 /**
- * The ceiling of several prices, field by field: a field that any route has is the most that any charges for it.
- * Undefined where nothing is priced or the billing units differ. Prices in more than one currency are converted to
- * EUR first.
- * @param usdEur EUR for one USD; without it prices in two currencies have no ceiling
+ * The ceiling of several prices, field by field: for each field that any route has, the maximum that any route charges for
+ * it. Undefined where nothing is priced or the billing units differ. Prices in more than one currency are first converted to
+ * EUR.
+ * @param usdEur EUR for one USD; without it, prices in two currencies have no ceiling
  */
 export function ceilingOf(
   prices: readonly Pricing[],
@@ -76,7 +76,7 @@ function inEuro(price: Pricing, usdEur: number): Pricing {
   return { ...price, ...Object.fromEntries(converted), currency: 'eur' }
 }
 
-/** Exact, then rounded once to nine decimals. */
+/** Converts exactly, then rounds once to nine decimals. */
 function euro(usd: number, usdEur: number): number {
   const lines = [{ count: 1, price: decimalOf(usd) }]
   return Number(formatNano(totalOf({ lines, per: 1, discountPct: 0, rate: decimalOf(usdEur) })))

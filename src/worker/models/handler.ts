@@ -47,10 +47,7 @@ export const retrieveModel: Handler = async (request, context, params) => {
   return printedJson(printed)
 }
 
-/**
- * The daemon is asked only where a verification status is to be shown. If it is unreachable, the status is shown as
- * unknown.
- */
+/** Asks the daemon only where a verification status is to be shown. If it is unreachable, shows the status as unknown. */
 async function printedModels(
   models: readonly ListedModel[],
   detail: boolean | undefined,

@@ -2,7 +2,7 @@ import type { RouteConfig } from '../../protocol/config.ts'
 import type { Provider } from '../provider/route.ts'
 import { EFFORTS, type Effort } from '../../protocol/effort.ts'
 
-/** What entries publish about their routes besides prices (see docs/api.md). */
+/** What entries publish about their routes besides prices (docs/api.md). */
 
 export type PromptCaching = NonNullable<RouteConfig['prompt_caching']>
 
@@ -42,7 +42,10 @@ export function reasoningOf(route: RouteConfig): Reasoning | undefined {
   return { supported_efforts: effortsOf(route), default_effort: defaultEffort }
 }
 
-/** Union and intersection; a route without reasoning supports no effort and has no default. */
+/**
+ * The union and the intersection of the efforts of all routes; a route without reasoning supports no effort and has no
+ * default.
+ */
 export function combineReasoning(routes: readonly RouteConfig[]): Reasoning | undefined {
   if (routes.every((route) => route.reasoning === undefined)) return undefined
   const ladders = routes.map(effortsOf)
@@ -58,7 +61,10 @@ export function combineReasoning(routes: readonly RouteConfig[]): Reasoning | un
   }
 }
 
-/** Conjunction; a route without the metadata counts as no. The billing mode is published where all routes agree. */
+/**
+ * A flag is true only if it is true on every route; a route without the metadata counts as false. The billing mode is
+ * published only where all routes agree.
+ */
 export function combineCaching(routes: readonly RouteConfig[]): PromptCaching | undefined {
   const caching = routes.map((route) => route.prompt_caching)
   if (caching.every((entry) => entry === undefined)) return undefined

@@ -34,7 +34,7 @@ const ERROR_HEADERS: Readonly<Record<number, AnswerHeaders>> = {
   529: RETRY_AFTER,
 }
 
-/** Of each format, where it differs. */
+/** The headers of errors in formats that differ from `ERROR_HEADERS`. */
 const FORMAT_HEADERS: Partial<Record<ErrorFormat, Readonly<Record<number, AnswerHeaders>>>> = {
   responses: { 503: { ...RETRY_AFTER_MS, ...SHOULD_RETRY } },
 }

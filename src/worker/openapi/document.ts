@@ -9,12 +9,12 @@ import { answerHeaders, errorHeaders } from './answer-headers.ts'
 /** The part of an endpoint that the description needs. */
 export interface DescribedEndpoint {
   readonly method: string
-  /** With `:name` for parameters. */
+  /** The path, with `:name` for parameters. */
   readonly path: string
   readonly name: string
   readonly audience: 'public' | 'keyed' | 'admin'
   readonly operation: Operation
-  /** OpenAI's unless given. */
+  /** The error format; OpenAI's unless given. */
   readonly errors?: ErrorFormat
 }
 
@@ -37,7 +37,7 @@ const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly Err
 /** Further error codes where the body is encrypted with EHBP. */
 const ENCRYPTION_ERRORS: readonly ErrorCode[] = ['invalid_encryption', 'key_config_mismatch']
 
-/** Of tokens with scopes the one that is needed is named, as OpenAPI 3.1 has it for roles. */
+/** How requests authenticate. For admin tokens the required scope is named, as OpenAPI 3.1 allows for roles. */
 const SECURITY: Readonly<
   Record<DescribedEndpoint['audience'], (operation: Operation) => readonly Json[]>
 > = {

@@ -4,8 +4,8 @@ import { StageClock } from '../stream/stage-clock.ts'
 import { SilentFailure } from './failure.ts'
 
 /**
- * The timeouts of one attempt: at most one stage runs at a time, and its end aborts the attempt with a timeout. The end of
- * its request aborts it too, with its own reason.
+ * The timeouts of one attempt. At most one stage runs at a time; when its time ends, the attempt is aborted with a timeout.
+ * The end of the request aborts the attempt too, with its own reason.
  */
 export class AttemptClock {
   /** Aborts the attempt; the reason is the error to throw. */
@@ -15,7 +15,7 @@ export class AttemptClock {
   readonly #leaveRequest: () => void
 
   /**
-   * @param request what ends all attempts of a request: its budget, a client that left
+   * @param request its signal aborts when all attempts of the request must end: budget used up, or client disconnected
    * @param callAfter measures the times
    */
   constructor(
@@ -41,23 +41,23 @@ export class AttemptClock {
     this.#stages.progress()
   }
 
-  /** Suspends the time limit until the next `progress`: what follows is not the provider's delay. */
+  /** Suspends the time limit until the next `progress`: what follows is not a delay of the provider. */
   pauseTimeout(): void {
     this.#stages.pauseTimeout()
   }
 
-  /** Calls `passed` after `ms` milliseconds, beside the stages. */
+  /** Calls `passed` after `ms` milliseconds, independently of the stages. */
   after(ms: number, passed: () => void): DeadlineTimer {
     return this.#after(ms, passed)
   }
 
-  /** Stops the timer and lets go of the request: the attempt has ended, or something else keeps its time. */
+  /** Stops the timer and detaches from the request: the attempt has ended, or other code limits its time. */
   stop(): void {
     this.#stages.stop()
     this.#leaveRequest()
   }
 
-  /** Aborts the attempt and releases its connection. */
+  /** Aborts the attempt and closes its connection. */
   abort(reason: unknown): void {
     this.stop()
     this.signal.abort(reason)

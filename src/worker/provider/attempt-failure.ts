@@ -3,7 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import { AttemptFailure } from './failure.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 
-/** What is no failure of the route: another one would need as much. */
+/** Errors for limits of the router. They are no failures of the route: another route's answer would need as much. */
 const OWN_LIMITS: Partial<Record<BrokenReason, () => ApiError>> = {
   no_memory: () =>
     new ApiError(
@@ -19,8 +19,8 @@ const OWN_LIMITS: Partial<Record<BrokenReason, () => ApiError>> = {
 }
 
 /**
- * The attempt failure for an invalid answer: rate limited where the provider says so, else unclassified. Where a limit of the
- * router itself ended it, the error for the client. Other errors are returned unchanged.
+ * Converts the error of an invalid answer: to an AttemptFailure (rate limited where the provider says so, else
+ * unclassified), or to the client's error where one of the router's own limits was exceeded. Returns other errors unchanged.
  */
 export function toAttemptFailure(error: unknown): unknown {
   if (!(error instanceof BrokenStream)) return error

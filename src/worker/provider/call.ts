@@ -23,18 +23,18 @@ import { watchConnect, type ProbeConnect } from './connect-watch.ts'
 import { AttemptFailure, SilentFailure, type Failure } from './failure.ts'
 import type { Provider, Route } from './route.ts'
 
-/** An order for chunks, and what the daemon is given for it ahead of the provider's request. */
+/** An order for chunks, and the data that the daemon gets for it in front of the provider's request. */
 export interface OrderedChunks {
   readonly order: ChunkOrder
   readonly ahead?: Bytes | undefined
-  /** Where they are to be sent instead of in the answer to the call. */
+  /** Where the daemon sends the chunks, instead of in the answer to the call. */
   readonly seat?: ChunkAddress | undefined
 }
 
 /** One call of a provider's endpoint. */
 export interface ProviderCall {
   readonly route: Route
-  /** Below the provider's base URL, with a leading slash. */
+  /** Appended to the provider's base URL; begins with a slash. */
   readonly path: string
   /** A stream has a known length and is sent once; another attempt needs a new one. */
   readonly body: Bytes | ReadableStream<Uint8Array>
@@ -45,13 +45,13 @@ export interface ProviderCall {
   readonly now: () => number
   readonly connectMs: number
   readonly probeConnect: ProbeConnect
-  /** What the provider must meet; the daemon checks it again on the connection that carries the request. */
+  /** What the client requires of the provider; the daemon checks it again on the connection that carries the request. */
   readonly constraints: Constraints | undefined
-  /** Lets the daemon write the chunks of the client's stream, where the provider is reached through it. */
+  /** Lets the daemon write the chunks of the client's stream, where the daemon carries the call. */
   readonly ordered?: OrderedChunks | undefined
-  /** Lets the daemon write the client's whole answer, where the provider is reached through it. */
+  /** Lets the daemon write the client's whole answer, where the daemon carries the call. */
   readonly orderedWhole?: WholeOrder | undefined
-  /** Classifies an answer other than 200 of this endpoint. */
+  /** Classifies an answer of this endpoint whose status is not 200. */
   readonly classify: (status: number, headers: AnswerHeaders, body: Bytes, now: number) => Failure
 }
 
@@ -59,15 +59,18 @@ export interface ProviderCall {
 export interface ProviderReply {
   readonly response: LinkAnswer
   /**
-   * The daemon writes what the client is to receive: the body is that, or it is sent to the seat that was named. Undefined: the body is
-   * the provider's.
+   * Set where the daemon writes what the client receives. `written`: the body is that; `sent`: it is sent to the seat of the
+   * order. Undefined: the body is the provider's.
    */
   readonly chunks: 'written' | 'sent' | undefined
-  /** What the daemon says of the answer where it has written it, so that the body is what the client is to receive. */
+  /**
+   * The daemon's record of the answer, where it has written the client's whole answer; the body is then what the client
+   * receives.
+   */
   readonly whole: WholeRecord | undefined
   /** Whether the answer arrived compressed; the body is the decompressed content. */
   readonly decoded: boolean
-  /** The answer's Content-Length, where it is certain to be the length of the body. */
+  /** The answer's Content-Length, where it is certain to be the length of the body as read. */
   readonly declaredBytes: number | undefined
   /** The evidence that the connection was pinned to; null for a provider without attestation. */
   readonly evidenceSha256: string | null
@@ -76,7 +79,7 @@ export interface ProviderReply {
 /** Maximum bytes of an error body that are read for classification. */
 const ERROR_BODY_BYTES = 65_536
 
-/** Time limit for reading an error body, ms: the status already tells most. */
+/** Time limit for reading an error body, ms; the status alone tells most. */
 const ERROR_BODY_MS = 2_000
 
 /**
@@ -85,10 +88,7 @@ const ERROR_BODY_MS = 2_000
  */
 const DECODED_BY_THE_RUNTIME: ReadonlySet<string> = new Set(['gzip', 'x-gzip'])
 
-/**
- * The failure for each error code of the daemon's egress. An unlisted one was raised before a connection was
- * attempted.
- */
+/** The failure for each error code of the daemon's egress. An unlisted code was raised before a connection was attempted. */
 const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
   provider_unproven: { kind: 'attestation_failed' },
   constraints_unmet: { kind: 'attestation_not_accepted' },
@@ -96,13 +96,13 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
   provider_malformed: { kind: 'unclassified' },
   connect_timeout: { kind: 'timeout', unanswered: true },
   exhausted: { kind: 'unavailable', unanswered: true, isOwn: true },
-  // The daemon has another configuration by now.
+  // These two: the daemon has switched to another configuration.
   not_found: { kind: 'unavailable', unanswered: true, isOwn: true },
   invalid_request: { kind: 'unavailable', unanswered: true, isOwn: true },
 }
 
 /**
- * Calls a provider: through the daemon, or directly where the daemon carries attested ones alone.
+ * Calls a provider: through the daemon, or directly where the daemon carries only attested providers.
  * @throws AttemptFailure that classifies the answer, or its absence
  * @throws LinkUnavailable when the egress needs a daemon that does not answer, or answers in an unknown form
  */
@@ -144,7 +144,7 @@ function chunksOf(headers: AnswerHeaders): ProviderReply['chunks'] {
 }
 
 /**
- * The body of an answer that is read piece by piece.
+ * The body of an answer, as a stream.
  * @throws AttemptFailure where there is none
  */
 export function streamOf({ response }: Pick<ProviderReply, 'response'>): ReadableStream<Bytes> {
@@ -153,7 +153,7 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
   return body
 }
 
-/** A call of the daemon. */
+/** The init of a call through the daemon. */
 function carriedInit(call: ProviderCall): LinkInit {
   const { constraints, ordered, orderedWhole, body } = call
   const { adapter, baseUrl } = call.route.provider
@@ -176,7 +176,7 @@ function orderHeader({ order, seat }: OrderedChunks): string {
   return printChunkOrder(seat === undefined ? order : { ...order, to: seat })
 }
 
-/** @param signal the one of the attempt, in the form that the call takes */
+/** @param signal the attempt's signal, in the form that the call needs */
 function providerInit<Signal>(call: ProviderCall, signal: Signal) {
   const { apiKey } = call.route.provider
   return {
@@ -195,7 +195,8 @@ function providerInit<Signal>(call: ProviderCall, signal: Signal) {
 
 function withAhead(body: ProviderCall['body'], ahead: Bytes | undefined): ProviderCall['body'] {
   if (ahead === undefined) return body
-  if (body instanceof ReadableStream) throw new Error('internal error: a stream with an order')
+  if (body instanceof ReadableStream)
+    throw new Error('internal error: a streamed body cannot carry data for the daemon')
   return concatBytes(ahead, body)
 }
 
@@ -212,7 +213,10 @@ async function callDirectly(call: ProviderCall): Promise<Response> {
   }
 }
 
-/** A provider without attestation meets only constraints that need no evidence. */
+/**
+ * Refuses a provider without attestation, unless the constraints need no evidence.
+ * @throws AttemptFailure `attestation_not_accepted`
+ */
 function requireWithoutEvidence(constraints: Constraints | undefined, { name }: Provider): void {
   if (constraints === undefined) return
   const peer = { provider: name, strength: 'none', evidenceSha256: null }

@@ -48,7 +48,7 @@ export function buildChatBody(
   return sink.finish()
 }
 
-/** In their order; a later one of the same name overrides an earlier one. */
+/** Writers by member name, in the order of the body; a later member of the same name overrides an earlier one. */
 type Members = Map<string, Writer>
 
 function addForwarded(
@@ -95,8 +95,8 @@ function addStreamMembers(sent: Members, { bytes, members, stream }: ChatRequest
 }
 
 /**
- * Left out of the options: usage is always requested, and counts on every chunk are those of its own choice alone at vLLM, so
- * that of several choices only one would be counted until the last chunk.
+ * Options that are not forwarded. Usage is always requested; and with continuous usage, vLLM reports in each chunk only the
+ * counts of that chunk's choice, so that of several choices only one would be counted until the last chunk.
  */
 const OWN_OPTIONS: ReadonlySet<string> = new Set(['include_usage', 'continuous_usage_stats'])
 
@@ -131,9 +131,9 @@ function writeMessages(
 }
 
 /**
- * An assistant message with its earlier reasoning under the one name that the route accepts, or without it. Where a
- * client sends both names, the last text is kept. The members are read twice and not listed: a message has room for hundreds of
- * thousands of them.
+ * Writes an assistant message with its earlier reasoning under the one name that the route accepts, or without it. Where a
+ * client sends both names, the last text is kept. The members are read twice instead of listed, because a message may have
+ * hundreds of thousands of them.
  */
 function writeMessage(
   sink: ByteSink,
@@ -157,7 +157,7 @@ function writeMessage(
   sink.text(separator === '{' ? '{}' : '}')
 }
 
-/** Where the last earlier reasoning of a message begins; undefined where it has none. */
+/** The offset of the last earlier reasoning in a message; undefined where it has none. */
 function lastReasoning(bytes: Bytes, message: Range): number | undefined {
   let last: number | undefined
   const cursor = new JsonCursor(bytes, message.start)

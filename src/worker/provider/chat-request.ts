@@ -66,7 +66,7 @@ export interface ChatRequest {
   /** Reasoning members that are present and not null. */
   readonly reasoningMembers: readonly ReasoningMember[]
   readonly failover: readonly string[]
-  /** What the provider must meet. */
+  /** What the client requires of the provider. */
   readonly constraints: Constraints | undefined
   readonly temperature: number | undefined
   /** Maximum number of generated tokens, by either of its two names. */
@@ -74,8 +74,7 @@ export interface ChatRequest {
   /** Number of requested answers (`n`), at least 1. */
   readonly choices: number
   /**
-   * The last occurrence of each member that every route is sent or the router checks; those that are `null` are
-   * included.
+   * The last occurrence of each member that every route is sent or that the router checks, including those that are `null`.
    */
   readonly members: ReadonlyMap<string, Range>
   /** The last occurrence of every other member, in order: a route's `forward` decides whether it is sent. */

@@ -2,7 +2,9 @@ import { isNull } from '../json/scan.ts'
 import type { ChatRequest } from './chat-request.ts'
 import type { Route } from './route.ts'
 
-/** Names the members of a request that were sent to no provider, so that their lack of effect is visible. */
+/**
+ * The response header that names the request members that were sent to no provider, so that their lack of effect is visible.
+ */
 const HEADER = 'x-service-dropped-members'
 
 /** Maximum number of names in the header. */
@@ -10,8 +12,8 @@ const MAX_NAMES = 32
 const MAX_NAME_CHARACTERS = 64
 
 /**
- * The header that names the members which each of these routes drops, and those that the decoder dropped `before`; no
- * header where all were forwarded. Names are percent-encoded where needed; a `*` stands for those beyond 32.
+ * The header that names the members that at least one of these routes drops, and those that the decoder has dropped already;
+ * empty where all were forwarded. Names are percent-encoded where needed; a `*` stands for those beyond 32.
  */
 export function droppedMembersHeader(
   { chat, dropped: before }: { readonly chat: ChatRequest; readonly dropped: readonly string[] },
@@ -34,15 +36,15 @@ export function droppedNamesHeader(names: readonly string[]): Readonly<Record<st
 }
 
 /**
- * Which of these headers of the service a request has: an endpoint where they have no effect names them with what it
- * drops. They are not refused, because clients send the same headers to all endpoints.
+ * Which of these headers of the service a request has. An endpoint where they have no effect reports them like dropped
+ * members; it does not refuse them, because clients send the same headers to all endpoints.
  */
 export function unusedHeaders(headers: Headers, names: readonly string[]): readonly string[] {
   return names.filter((name) => headers.has(name))
 }
 
 /**
- * Whether a route forwards a member. An OCR route is sent one member more, whose value is fixed (see docs/api.md).
+ * Whether a route forwards a member. An OCR route is also sent `skip_special_tokens`, with a fixed value (see docs/api.md).
  */
 function isForwarded(name: string, { config }: Route): boolean {
   return config.forward.includes(name) || (config.ocr && name === 'skip_special_tokens')

@@ -49,12 +49,12 @@ export function maxPromptTokens(request: ChatRequest, { config }: Route): number
   )
 }
 
-/** What an entry of log probabilities takes in an answer at least: `{"token":"a","logprob":-1,"bytes":[97]}`, bytes. */
+/** The minimum size of a log probability entry in an answer, bytes: `{"token":"a","logprob":-1,"bytes":[97]}`. */
 const BYTES_PER_LOG_PROBABILITY = 40
 
 /**
- * UTF-8 bytes of text in so many bytes of an answer that cannot be read. Where log probabilities were asked for, each token
- * comes with an entry for itself and for each alternative, which are nearly all of the answer.
+ * Estimates the UTF-8 bytes of text in an answer of this many bytes that cannot be parsed. If log probabilities were
+ * requested, each token comes with an entry for itself and for each alternative, which make up nearly all of the answer.
  */
 export function textBytesIn({ bytes, members }: ChatRequest, answerBytes: number): number {
   if (valueOf(bytes, members.get('logprobs')) !== 'true') return answerBytes

@@ -12,7 +12,7 @@ export interface Failure {
   readonly retryAfterMs?: number
   /** No byte of an answer arrived, so the request may be sent again. */
   readonly unanswered?: boolean
-  /** The router itself could not make the call, which says nothing of the provider. */
+  /** The router itself could not make the call, which says nothing about the provider. */
   readonly isOwn?: boolean
 }
 
@@ -50,12 +50,12 @@ export class AttemptFailure extends Error {
   }
 }
 
-/** Nothing came that says why: a connection broke, or a time passed. */
+/** A failure without any information about its cause: a connection broke, or a timeout passed. */
 export class SilentFailure extends AttemptFailure {}
 
 /**
- * Failure kinds by status, on every endpoint. 408 and 425 ask for a later retry like 503; with 521 to 524 a proxy in
- * front of a provider reports a connection that was refused, lost or timed out.
+ * Failure kinds by status, on every endpoint. 408 and 425 ask for a later retry, like 503; with 521 to 524 a proxy in front
+ * of a provider reports a connection that was refused, lost or timed out.
  */
 const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
   401: 'unauthorized_upstream',
@@ -82,7 +82,7 @@ const REFUSAL_STATUSES: ReadonlySet<number> = new Set([400, 413, 422])
 /** Missing permission; some providers also use it for moderation. */
 const FORBIDDEN = 403
 
-/** Classifies a provider's answer other than 200 to a chat attempt. `body` may be cut off; 64 KiB are enough. */
+/** Classifies the answer to a chat attempt whose status is not 200. `body` may be cut off; 64 KiB are enough. */
 export function classifyResponse(
   status: number,
   headers: AnswerHeaders,
@@ -107,7 +107,7 @@ const OTHER_FIELDS: ReadonlySet<string> = new Set([
   'temperature',
 ])
 
-/** Classifies a provider's answer other than 200 to a transcription attempt. */
+/** Classifies the answer to a transcription attempt whose status is not 200. */
 export function classifyTranscriptionResponse(
   status: number,
   headers: AnswerHeaders,

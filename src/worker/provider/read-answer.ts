@@ -13,23 +13,23 @@ import {
 import { toAttemptFailure } from './attempt-failure.ts'
 import { tooLong } from './answer-room.ts'
 
-/** Whose answer is read, and what reading a large one takes. */
+/** The customer whose answer is read, and what reading a large one needs. */
 export interface ReadingTurn {
   readonly customerId: string
-  /** Large answers are read one at a time, so that the memory of their values is that of one. */
+  /** Reads large answers one at a time, so that only one of them has its parsed values in memory. */
   readonly largeAnswers: FairLimiter
   /** Ms. */
   readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
 }
 
-/** Answers above this are parsed in parts of about this size, and other requests run between them, bytes. */
+/** Answers above this size are parsed in parts of about this size, bytes; other requests run between the parts. */
 const PART_BYTES = 64 * 1024
 
 /**
- * How much memory the values of one answer may take. Objects, lists and numbers take more than their text: 16 MiB of empty
- * objects would take hundreds of MiB. The most compact honest answer of 16 MiB, log probabilities with 20 alternatives of one
- * byte each, takes about 80 MiB by this count.
+ * Maximum memory of the values of one answer, bytes. Objects, lists and numbers take more memory than their text: 16 MiB of
+ * empty objects would take hundreds of MiB. The most compact legitimate answer of 16 MiB, log probabilities with 20
+ * alternatives of one byte each, takes about 80 MiB by this count.
  */
 const MAX_MEMORY_BYTES = 96 * 1024 * 1024
 
@@ -39,7 +39,7 @@ const LARGE_BYTES = 256 * 1024
 /**
  * Parses and reads a provider's answer that is not streamed.
  * @param read throws BrokenStream on an answer that cannot be passed on
- * @throws AttemptFailure
+ * @throws AttemptFailure when the answer is invalid
  * @throws ApiError `answer_too_long` when it has too many values, `rate_limit_exceeded` when too many large answers of the
  *   customer wait
  */

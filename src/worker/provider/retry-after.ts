@@ -1,8 +1,8 @@
 import type { AnswerHeaders } from '../link/link-answer.ts'
 
 /**
- * Longer waits are shortened to this: a provider that asks for a day must not take a route out of service for so
- * long, and a probe per minute costs nothing.
+ * Maximum wait that a provider can ask for; longer ones are shortened. A provider that asks for a day must not take a route
+ * out of service for so long, and one probe per minute costs nothing.
  */
 export const MAX_RETRY_AFTER_MS = 60_000
 

@@ -22,7 +22,7 @@ export interface Route {
   readonly config: RouteConfig
 }
 
-/** Whether its calls go through the daemon. */
+/** Whether the route's calls go through the daemon. */
 export function isCarried({ provider }: Pick<Route, 'provider'>): boolean {
   return provider.isCarried
 }

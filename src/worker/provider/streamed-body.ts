@@ -4,7 +4,7 @@ import { createDigest } from '../stream/digest.ts'
 
 /** A request body that is sent as a stream, without a second copy of its bytes. */
 export interface StreamedBody {
-  /** Of known length, so that it is sent with a Content-Length. */
+  /** The bytes of the body, a stream of known length, so that it is sent with a Content-Length. */
   readonly readable: ReadableStream<Uint8Array>
   /** SHA-256 of the exact bytes, lowercase hex. Rejects unless all of them were read. */
   readonly digest: Promise<string>

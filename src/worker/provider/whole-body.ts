@@ -6,9 +6,9 @@ import { lostConnection, streamOf, type ProviderReply } from './call.ts'
 type WholeReply = Pick<ProviderReply, 'response' | 'declaredBytes'>
 
 /**
- * The whole body of a provider's answer.
- * @throws AttemptFailure when it is cut off; the clock's reason when that ends the attempt; the error of the room where it does
- *   not take the answer
+ * Reads the whole body of a provider's answer.
+ * @throws AttemptFailure when it is cut off
+ * @throws unknown the clock's reason when the clock ends the attempt, or the room's error where it does not take the answer
  */
 export async function readWholeBody(
   reply: WholeReply,
@@ -22,14 +22,14 @@ export async function readWholeBody(
     await response.body?.cancel()
     throw refused.error
   }
-  // HTTP enforces the declared length. In workerd this takes one turn of the event loop, a read loop many.
+  // HTTP enforces the declared length. In workerd this takes one event loop turn; a read loop takes many.
   const bytes = await response.arrayBuffer().catch(() => {
     throw lostConnection(clock, false)
   })
   return new Uint8Array(bytes)
 }
 
-/** Why there is no room; undefined where there is. */
+/** Reserves room. Returns the error where there is none. */
 function refusalOf(
   room: Pick<AnswerRoom, 'hold'>,
   bytes: number,

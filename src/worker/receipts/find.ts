@@ -14,7 +14,7 @@ export interface LiveReceipt {
   readonly evidenceRefs: readonly string[]
 }
 
-/** The head that a stored receipt names, as an SQL expression. */
+/** The head that the stored receipt refers to, as an SQL expression. */
 const HEAD = raw(`(SELECT receipt_heads.head FROM receipt_heads
   WHERE receipt_heads.sha256 = SUBSTR(receipts.jws, 1, ${HEAD_NAME_CHARACTERS}))`)
 
@@ -28,11 +28,11 @@ export function receiptQuery(customerId: string, id: string, now: number): State
 }
 
 /**
- * The receipt that `receiptQuery` found. An unknown id, one without a receipt and another customer's cannot be
- * distinguished: the query only searches the caller's rows.
+ * Reads the receipt that `receiptQuery` found. An unknown id, a request without a receipt and another customer's receipt
+ * give the same error: the query searches only the caller's rows.
  *
- * Whether a receipt has expired is decided by the clock, even if the sweep has not removed its body yet; a removed
- * body stays gone even if the clock is set back.
+ * Whether a receipt has expired is decided by the clock, even if the sweep has not removed its body yet; a removed body
+ * stays gone even if the clock is set back.
  * @throws ApiError `not_found` or `expired`
  */
 export function receiptOf(row: Row | undefined): LiveReceipt {

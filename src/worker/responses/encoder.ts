@@ -15,10 +15,16 @@ import type { ResponsesRequest } from './request.ts'
 /** The parts of a request that its answer depends on. */
 export type AnswerOptions = Pick<ResponsesRequest, 'tools' | 'encryptedContent' | 'echo'>
 
-/** What the answer repeats of the request is held as values, and written twice into the first events of a stream. */
+/**
+ * Memory for the echoed members of the request, as a multiple of their JSON length: they are held as values, and the first
+ * events of a stream contain them twice.
+ */
 const ECHO_COPIES = 4
 
-/** How the answers of `/v1/responses` are written. No other types of events are sent, because one client library throws at those. */
+/**
+ * How answers of `/v1/responses` are written. Only known types of events are sent, because one client library throws at
+ * others.
+ */
 export function responsesFormat(options: AnswerOptions): AnswerFormat {
   const { tools, encryptedContent, echo } = options
   return {
@@ -33,7 +39,7 @@ export function responsesFormat(options: AnswerOptions): AnswerFormat {
         takeMemory,
       }),
     chunkFormat: (head) => orderedFormat(head, options),
-    // It repeats the request, which would travel to the daemon and back.
+    // The format would contain members of the request, which would have to travel to the daemon and back.
     wholeFormat: () => undefined,
     lastEvents: (head) => lastEvents(head, options),
     wholeBody: (answer, head, usage, service) =>
@@ -41,7 +47,7 @@ export function responsesFormat(options: AnswerOptions): AnswerFormat {
   }
 }
 
-/** Undefined where the request has so much that its answer repeats that the daemon is not to hold it. */
+/** The format for the daemon; undefined where the echoed members of the request are too large for it to hold. */
 function orderedFormat(
   head: AnswerHead,
   { tools, encryptedContent, echo }: AnswerOptions,
@@ -56,7 +62,10 @@ function orderedFormat(
   }
 }
 
-/** The number of a last event whose stream was written by a daemon that has not said how far it came: after any other. */
+/**
+ * The sequence number of the last event when the daemon wrote the stream but has not reported its count of events: larger
+ * than any that it can have used.
+ */
 const UNKNOWN_NUMBER = 2_147_483_647
 
 const UNKNOWN_TAIL = { events: UNKNOWN_NUMBER, output: [] }

@@ -12,7 +12,7 @@ import { failoverSchema } from '../completion/request-members.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { RESPONSES_MEMBERS } from './members.ts'
 
-/** In the forms that `parseResponsesRequest` checks. */
+/** The members in the forms that `parseResponsesRequest` accepts. */
 const responsesBodySchema = z.looseObject({
   ...describeMembers(RESPONSES_MEMBERS, {
     input: z.union([z.string(), z.array(z.looseObject({})).min(1)]),

@@ -10,7 +10,7 @@ import { hasText, listOf } from '../completion/list-schema.ts'
 export interface ToolSet {
   /** `tools` of the chat request. */
   readonly functions: readonly JsonObject[]
-  /** By the name sent to the provider. */
+  /** The identity of each tool, by the name sent to the provider. */
   readonly identities: ReadonlyMap<string, ToolIdentity>
   /** Types of dropped hosted tools. */
   readonly dropped: readonly string[]
@@ -53,18 +53,18 @@ const functionShape = new CheckedMember('tools', functionTool, 'functions with a
 const customShape = new CheckedMember('tools', customTool, 'custom tools with a name')
 const namespaceShape = new CheckedMember('tools', namespaceTool, 'namespaces with a name and tools')
 
-/** Separates a namespace from a name, as models were trained on. */
+/** Separates a namespace from a name, in the form that models were trained on. */
 const SEPARATOR = '__'
 
-/** The name of a tool at the provider. */
+/** The name of a tool in requests to the provider. */
 export function flatName(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}${SEPARATOR}${name}`
 }
 
 /**
- * Turns every tool that a model can call into a plain function. Hosted tools are dropped, because clients that offer
- * them also work without.
- * @throws ApiError where there are too many, one is malformed, or two have the same name
+ * Turns every tool that a model can call into a plain function. Hosted tools are dropped, because clients that offer them
+ * also work without.
+ * @throws ApiError where there are too many tools, one is malformed, or two have the same name
  */
 export function readTools(value: unknown): ToolSet {
   const functions: JsonObject[] = []
@@ -147,7 +147,7 @@ function readCustom(tool: unknown, namespace: string | undefined): ReadTool {
   }
 }
 
-/** A grammar cannot be enforced through a function's schema, so it is added to the description for the model. */
+/** A grammar cannot be enforced by a function's schema, so the description tells the model about it. */
 function grammarNote(format: z.output<typeof customTool>['format']): string {
   if (format?.definition === undefined) return ''
   return `"input" must match this ${format.syntax ?? ''} grammar:\n${format.definition}`
@@ -192,14 +192,15 @@ const choiceShape = new CheckedMember(
   'auto, none, required, or an object that names a tool',
 )
 
-/** `tools` and `tool_choice` of the chat request, and what of the client's choice was dropped. */
+/** `tools` and `tool_choice` of the chat request, and the dropped parts of the client's choice. */
 export interface ChosenTools {
   readonly members: JsonObject
   readonly dropped: readonly string[]
 }
 
 /**
- * Without a function there is no choice, and providers refuse one: a required call is dropped.
+ * Reads the tool choice. Providers refuse a choice without functions, so where there are none it is omitted; a required call
+ * counts as dropped.
  * @throws ApiError where the choice is malformed, or names a tool that was not offered
  */
 export function chooseTools(value: unknown, tools: ToolSet): ChosenTools {

@@ -4,9 +4,9 @@ import { ApiError } from '../http/errors.ts'
 import type { PlannedAttempt } from './plan.ts'
 
 /**
- * The attempts whose providers meet the caller's constraints according to their current verification status, in their
+ * The attempts whose providers meet the caller's constraints according to their current verification status, in unchanged
  * order. The daemon checks each again on the connection that it opens.
- * @param proofs of all providers, or none where the constraints depend on no evidence
+ * @param proofs of all providers, or none where the constraints need no evidence
  * @throws ApiError `attestation_not_accepted` when none is left
  */
 export function acceptedAttempts(
@@ -16,7 +16,7 @@ export function acceptedAttempts(
 ): readonly PlannedAttempt[] {
   const byProvider = new Map(proofs.map((proof) => [proof.provider, proof]))
   const accepted = attempts.filter(({ route: { provider } }) => {
-    // Ignored where there is no adapter: such a provider is called without checking evidence.
+    // Without an adapter, the provider is called without checking evidence, so its proof is ignored.
     const proof = provider.adapter === 'none' ? undefined : byProvider.get(provider.name)
     const peer = {
       provider: provider.name,

@@ -4,8 +4,8 @@ import type { PlannedAttempt } from './plan.ts'
 import { resolveSelector } from './resolve.ts'
 
 /**
- * The attempts whose routes a key may use, in their order. `selectors` are those of the key, null for all; a selector
- * that no longer resolves to a route allows nothing.
+ * The attempts whose routes a key may use, in unchanged order.
+ * @param selectors those of the key, null for all; a selector that no longer resolves to a route allows nothing
  * @throws ApiError `model_not_allowed` when none is left
  */
 export function allowedAttempts(

@@ -10,18 +10,17 @@ export interface AttemptShare {
 const MIN_ATTEMPT_MS = 5_000
 
 /**
- * A shorter timeout does not count as a failure of the route, not even for its caller: a healthy one may need as long for a
- * short answer.
+ * A shorter timeout does not count as a failure of the route, not even for the same customer: a healthy route may need as
+ * long for a short answer.
  */
 export const CONCLUSIVE_MS = 4_000
 
-/** No attempt may use more than this share of the time left, whatever is configured: the next route needs the rest. */
+/** Maximum share of the remaining time for one attempt, whatever is configured: the next route needs the rest. */
 const MAX_SHARE_OF_REMAINING = 0.8
 
 /**
- * The timeout of an attempt whose answer is not streamed, so that one route that does not answer cannot use up the
- * request's whole time: the configured value, else half of the time left but at least 5 s; never more than four
- * fifths of the time left.
+ * The timeout of an attempt whose answer is not streamed, so that one unresponsive route cannot use up the request's whole
+ * time: the configured value, else half of the time left but at least 5 s; never more than four fifths of the time left.
  */
 export function attemptShare(leftMs: number, configuredMs: number | undefined): AttemptShare {
   const wanted = configuredMs ?? Math.max(leftMs / 2, MIN_ATTEMPT_MS)

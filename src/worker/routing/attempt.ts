@@ -50,7 +50,7 @@ export interface AttemptDeps {
 export interface Served<T> {
   readonly attempt: PlannedAttempt
   readonly value: T
-  /** To be ended when nothing more of the answer is awaited. */
+  /** To be ended when no more of the answer is awaited. */
   readonly carried: CarriedCall
 }
 
@@ -58,8 +58,8 @@ export interface Served<T> {
 const SAME_ROUTE_PAUSE_MS = 100
 
 /**
- * Tries the planned attempts in order until one serves, within one attempt budget and one wall-clock budget.
- * The plan already holds the order; this decides only whether a failure ends the request or the next route is tried.
+ * Tries the planned attempts in order until one serves, within one attempt budget and one wall-clock budget. The plan
+ * decides the order; this decides only whether a failure ends the request or the next route is tried.
  * @throws ApiError when no route served, or when a provider's refusal is final
  * @throws LinkUnavailable when the daemon, or its thread that carried an attempt, was lost meanwhile
  */
@@ -117,9 +117,9 @@ export async function attemptRoutes<T>(
 }
 
 /**
- * The failure of the route.
- * @throws unknown the error itself, or LinkUnavailable, where the route did not fail: a daemon that is lost looks no different
- *   from a provider that says nothing
+ * Finds the failure of the route. A lost daemon looks like a silent provider, so after a silent failure the daemon is
+ * checked.
+ * @throws unknown the error itself, or LinkUnavailable, where the route did not fail
  */
 async function failureOf(
   error: unknown,
@@ -134,9 +134,7 @@ async function failureOf(
   throw lost?.error ?? error
 }
 
-/**
- * A plan with a single route may try it twice; the second time only when the first attempt got no byte of an answer.
- */
+/** A plan with a single route may try it twice; the second time only when the first attempt got no byte of an answer. */
 function withRepeat(attempts: readonly PlannedAttempt[]): readonly PlannedAttempt[] {
   return attempts.length === 1 ? [...attempts, ...attempts] : attempts
 }
@@ -158,8 +156,8 @@ function noteServed(
 }
 
 /**
- * Failures that a request may cause by what is in it, unless it got no connection. Of a time that ran out too: whoever asks for a long
- * answer and sets a short deadline has one whenever it likes.
+ * Failures that the content of a request may cause, unless no connection was made. This includes timeouts: a client can
+ * cause one at will, with a long answer and a short deadline.
  */
 const CONTENT_KINDS: ReadonlySet<FailureKind> = new Set(['unavailable', 'unclassified', 'timeout'])
 
@@ -179,7 +177,7 @@ function noteFailure(
   logFailure(attempt, failure, index, deps)
 }
 
-/** Records a failure of a route that had enough time and had not answered when the request's time ran out. */
+/** Records a failure of a route that had enough time but had not answered when the request's time ran out. */
 function noteExpired(
   attempt: PlannedAttempt,
   index: number,
@@ -192,7 +190,7 @@ function noteExpired(
     const failure = lost === undefined ? { kind: 'timeout' as const } : lost.failure
     if (failure !== undefined) noteFailure(attempt, failure, index, deps)
   }
-  // The client does not wait for the daemon's answer, which may come after its own.
+  // The client does not wait for the daemon's reply, which may arrive after the client's answer.
   deps.waitUntil(note())
 }
 

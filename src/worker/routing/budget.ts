@@ -13,7 +13,10 @@ export class Budget {
   #expired = false
   readonly #forgetShutdown: (() => void) | undefined
 
-  /** @param shutdown aborts it when its process is about to be killed */
+  /**
+   * @param now ms since the epoch
+   * @param shutdown aborts the budget when the process is about to be killed
+   */
   constructor(now: () => number, after?: After, shutdown?: Pick<Shutdown, 'onEnd'>) {
     this.#now = now
     this.#after = after
@@ -25,7 +28,7 @@ export class Budget {
     return this.#expired
   }
 
-  /** Milliseconds until the limit. */
+  /** Milliseconds until the limit; infinite without one. */
   left(): number {
     return Math.max(0, this.#endsAt - this.#now())
   }
@@ -47,14 +50,14 @@ export class Budget {
     this.signal.abort(reason)
   }
 
-  /** Ends the budget: the request has finished. */
+  /** Ends the budget when the request has finished. */
   end(): void {
     this.#timer?.stop()
     this.#forgetShutdown?.()
   }
 }
 
-/** Resolves after `ms` milliseconds; rejects with the signal's reason when one is given and aborts before. */
+/** Resolves after `ms` milliseconds; rejects with the signal's reason when a signal is given and aborts first. */
 export function pause(ms: number, signal?: OwnSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {

@@ -3,7 +3,7 @@ import type { Route } from '../provider/route.ts'
 
 /** Predicates about what a route supports. */
 
-/** Whether a request on this route can be billed: by tokens, both ways where there is output, or by a unit. */
+/** Whether a request on this route can be billed: by tokens (input, and output where there is any) or by a unit. */
 export function isPriced(route: Route): boolean {
   const { pricing } = route.config
   if (!pricing) return false
@@ -29,7 +29,7 @@ export function nearestEffort(route: Route, effort: Effort): Effort | undefined 
   return published.toSorted((a, b) => distance(a) - distance(b))[0]
 }
 
-/** Three names of one container format, used interchangeably by clients and providers. */
+/** Alternative names of one container format, which clients and providers use interchangeably. */
 const SAME_AUDIO_TYPE: Readonly<Record<string, string>> = {
   'audio/m4a': 'audio/mp4',
   'audio/x-m4a': 'audio/mp4',

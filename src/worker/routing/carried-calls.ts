@@ -3,79 +3,83 @@ import type { Failure } from '../provider/failure.ts'
 import { MAX_RETRY_AFTER_MS } from '../provider/retry-after.ts'
 import { isCarried, type Route } from '../provider/route.ts'
 
-/** What this needs of the link. */
+/** What this class needs from the link. */
 type Daemon = Pick<Link, 'watchThread'> & { state(): Promise<unknown> }
 
-/** A call whose thread of the daemon was lost. */
+/** A lost daemon thread that carried a call. */
 export interface LostThread {
   readonly error: LinkUnavailable
-  /** What counts against the route; undefined where the loss says nothing of it. */
+  /** The failure that counts against the route; undefined where the loss does not incriminate it. */
   readonly failure: Failure | undefined
 }
 
 /** A call of a route from its beginning to the end of its answer. */
 export interface CarriedCall {
   /**
-   * To be asked when the call broke off or ran out of time without a word. Undefined: the thread of the daemon that
-   * carried it still answers, or none did, so that it was the provider.
+   * To be called when a call broke off or timed out without an answer. Undefined: the daemon thread that carried it still
+   * responds, or no thread carried it, so the provider caused the failure.
    */
   lostThread(): Promise<LostThread | undefined>
   /**
-   * Waits until the daemon answers again.
+   * Waits until the daemon responds again.
    * @throws LinkUnavailable when it takes too long
    */
   daemonBack(pause: (ms: number) => Promise<void>): Promise<void>
   end(): void
 }
 
-/** A call that goes past the daemon. */
+/** A call that does not go through the daemon. */
 const NOT_CARRIED: CarriedCall = {
   lostThread: async () => undefined,
   daemonBack: async () => {},
   end: () => {},
 }
 
-/** A thread that was lost, and the routes that it carried calls of. */
+/** The death of a daemon thread, and the routes whose calls it carried. */
 interface Death {
   readonly thread: string
   readonly at: number
   readonly routes: Set<string>
 }
 
-/** Deaths that are further apart have nothing to do with each other, ms. */
+/** Deaths further apart than this are unrelated, ms. */
 const RELATED_MS = 600_000
 
-/** After so many deaths, a route that alone was carried at each of them is to blame, whatever else was carried at some. */
+/**
+ * After this many deaths, the only route that was carried at each of them is blamed, even if other routes were carried at
+ * some.
+ */
 const ENOUGH_DEATHS = 3
 
-/** How often the daemon is asked whether it is back, and for how long. A thread is started anew within a second. */
+/** How often the daemon is polled until it is back, and for how long, ms. A thread is restarted within a second. */
 const BACK_EVERY_MS = 250
 const BACK_WITHIN_MS = 5_000
 
 /**
- * Threads of which calls are remembered. Calls that the runtime ended together with their request never end here, and
- * must not be kept for ever.
+ * Number of threads whose calls are remembered. Calls that the runtime ends together with their request never reach `end`,
+ * so their counts must not be kept forever.
  */
 const MAX_THREADS = 8
 
-/** What a route that is to blame gets: it rests at once, since each further death ends other customers' calls, too. */
+/** The failure of a blamed route: it rests at once, because each further death would end other customers' calls, too. */
 const BLAME: Failure = { kind: 'unavailable', retryAfterMs: MAX_RETRY_AFTER_MS }
 
 /**
- * The calls that the daemon carries for this worker, by route. When its thread dies, nothing tells which answer it was that
- * killed it, if any did. A route is to blame when the last two threads that died carried calls of no other route, or when it is
- * the only one that each of the last three carried. Two are not enough where others were carried as well: of a route that is busy all
- * the time, threads that died for another reason carried calls, too. Where several routes were carried each time, none is to blame.
+ * The calls that the daemon carries for this worker, by route. When a daemon thread dies, nothing shows which answer killed
+ * it, if any did. A route is blamed when the last two dead threads carried calls of no other route, or when it is the only
+ * route that each of the last three carried. Two deaths are not enough where other routes were carried as well: a route that
+ * is always busy was also carried by threads that died for another reason. Where several routes were carried each time, none
+ * is blamed.
  */
 export class CarriedCalls {
   readonly #daemon: Daemon
   readonly #now: () => number
-  /** How many calls of each route are under way, by thread. */
+  /** Number of open calls of each route, by thread. */
   readonly #open = new Map<string, Map<string, number>>()
-  /** The last three, the newest one last. */
+  /** The last three deaths, the newest one last. */
   #deaths: readonly Death[] = []
 
-  /** @param now ms */
+  /** @param now ms since the epoch */
   constructor(daemon: Daemon, now: () => number) {
     this.#daemon = daemon
     this.#now = now
@@ -100,13 +104,13 @@ export class CarriedCalls {
   async #lostThread(watch: ThreadWatch, route: string): Promise<LostThread | undefined> {
     const error = await watch.loss()
     if (error === undefined) return undefined
-    // A thread that was never known may have been gone before the call.
+    // The thread is unknown, and may have died before the call.
     if (watch.thread === undefined) return { error, failure: undefined }
     const death = this.#note(watch.thread, route)
     return { error, failure: this.#isToBlame(route, death) ? BLAME : undefined }
   }
 
-  /** The death of a thread. The first call that reports it adds the routes of all calls that are still under way there. */
+  /** Records the death of a thread. The first report adds the routes of all calls that are still open there. */
   #note(thread: string, route: string): Death {
     const known = this.#deaths.find((death) => death.thread === thread)
     known?.routes.add(route)
@@ -135,7 +139,7 @@ export class CarriedCalls {
         await this.#daemon.state()
         return
       } catch (error) {
-        // A daemon that stands still takes seconds to fail.
+        // Measures time instead of counting tries, because a hung daemon takes seconds to fail.
         if (Math.abs(this.#now() - begunAt) + BACK_EVERY_MS >= BACK_WITHIN_MS) throw error
       }
       await pause(BACK_EVERY_MS)
@@ -145,7 +149,7 @@ export class CarriedCalls {
   #count(thread: string, route: string, change: 1 | -1): void {
     const routes = this.#open.get(thread)
     if (routes === undefined) {
-      // The end of a call whose thread has died is not counted any more.
+      // Ends of calls whose thread has died are not counted.
       if (change === 1) this.#add(thread, route)
       return
     }

@@ -21,7 +21,7 @@ export interface Resolution {
 /** All entries and selectors of a catalogue. */
 export interface CatalogueIndex {
   /**
-   * Each entry once: by model key as configured, and for each model key the logical, region, provider and concrete
+   * Each entry once: model keys in configured order, and for each model key the logical, region, provider and concrete
    * entries.
    */
   readonly entries: readonly Resolution[]

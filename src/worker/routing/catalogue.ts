@@ -27,7 +27,7 @@ export interface Catalogue extends CatalogueIndex {
 /**
  * Compiles a checked configuration.
  * @param providerApiKeys API keys by provider name, for providers that have one
- * @param daemonCarries whose calls the daemon carries
+ * @param daemonCarries the providers whose calls the daemon carries
  * @throws Error naming the path of a reference that does not resolve
  */
 export function compileCatalogue(

@@ -21,8 +21,8 @@ export const CHAT_FAILURE_MAPPING = textFailureMapping('messages')
 export const EMBEDDING_FAILURE_MAPPING = textFailureMapping('input')
 
 /**
- * Models that read text: a refusal of the request is final; after any other failure the next route is tried.
- * @param param the member with the text
+ * The mapping for models that read text: a refusal of the request is final; after any other failure the next route is tried.
+ * @param param the request member that holds the text
  */
 function textFailureMapping(param: string): FailureMapping {
   return {
@@ -49,7 +49,7 @@ function textFailureMapping(param: string): FailureMapping {
 
 const aboutFile = { param: 'file' }
 
-/** Transcription: a refusal of the file is final; any other failure is the provider's. */
+/** The mapping for transcription: a refusal of the file is final; any other failure is the provider's. */
 export const TRANSCRIPTION_FAILURE_MAPPING: FailureMapping = {
   final: {
     content_policy: contentPolicy,
@@ -72,7 +72,7 @@ export const TRANSCRIPTION_FAILURE_MAPPING: FailureMapping = {
 }
 
 /**
- * The failures of providers that met the caller's constraints. The others are as if they had not been planned.
+ * Leaves out the failures of providers that did not meet the caller's constraints, as if these had not been planned.
  * @throws ApiError `attestation_not_accepted` when none met them
  */
 function ofAccepted(failures: readonly Failure[]): readonly Failure[] {

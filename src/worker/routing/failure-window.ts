@@ -4,30 +4,33 @@ import type { ServiceConfig } from '../../protocol/config.ts'
 interface Counted {
   /** Ms. */
   readonly at: number
-  /** Whose request it was. */
+  /** The customer whose request failed. */
   readonly customer: string
-  /** Whether what the customer sent may be why. */
+  /** Whether the content of the customer's request may be the cause. */
   readonly mayBeContent: boolean
 }
 
 /** The latest failures of a route. */
 export interface FailureWindow {
   add(failure: Counted): void
-  /** Those within the window. */
+  /** The failures within the window. */
   recent(now: number): readonly Counted[]
   /**
-   * Of these, those that show that the route itself fails: all once they are of two customers, else those that no content
-   * causes.
+   * Of these, the failures that incriminate the route itself: all of them if they come from two customers or more, else
+   * those that no content causes.
    */
   against(now: number): readonly Counted[]
-  /** Forgets those of a customer whom the route has answered since. */
+  /** Forgets the failures of a customer whom the route has answered since. */
   forgive(customer: string): void
-  /** Forgets those before the window. */
+  /** Forgets failures before the window. */
   forget(now: number): void
   clear(): void
 }
 
-/** No failures yet. As many of either kind are kept as put a route to rest, so that none hides the other kind. */
+/**
+ * Makes an empty window. Of each kind (caused by content or not), it keeps as many failures as open a circuit, so that
+ * neither kind displaces the other.
+ */
 export function createFailureWindow(breaker: ServiceConfig['breaker']): FailureWindow {
   let failures: readonly Counted[] = []
 

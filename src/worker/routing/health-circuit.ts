@@ -15,7 +15,10 @@ export interface RouteFailure {
   readonly kind: FailureKind
   /** The provider's `Retry-After`. */
   readonly retryAfterMs?: number | undefined
-  /** Whether what the customer sent may be why the attempt failed; such failures count once a second customer has some. */
+  /**
+   * Whether the content of the customer's request may be the cause; such failures count against the route once a second
+   * customer has some.
+   */
   readonly mayBeContent?: boolean | undefined
 }
 
@@ -37,7 +40,8 @@ export interface Circuit {
 }
 
 /**
- * A claimed probe that has not started by then may be claimed again: its request may have ended before the attempt.
+ * After this time, a claimed probe that has not started can be claimed again, ms: its request may have ended before the
+ * attempt.
  */
 const UNUSED_CLAIM_MS = 1_000
 
@@ -56,12 +60,15 @@ interface Span {
   readonly until: number
 }
 
-/** Spans also have a beginning, so that a clock that is set back cannot keep a circuit open forever. */
+/**
+ * Whether a time lies in a span. Spans have a beginning, so that a clock that is set back cannot keep a circuit open
+ * forever.
+ */
 function covers(span: Span | undefined, now: number): boolean {
   return span !== undefined && now >= span.since && now < span.until
 }
 
-/** A new span, never shorter than the one still running. */
+/** A new span; it does not end before the running one. */
 function spanOf(now: number, ms: number, running: Span | undefined): Span {
   const earlier = covers(running, now) ? (running?.until ?? now) : now
   return { since: now, until: Math.max(earlier, now + ms) }
@@ -73,12 +80,12 @@ export function latest(times: readonly (number | undefined)[]): number | undefin
   return known.length === 0 ? undefined : Math.max(...known)
 }
 
-/** A closed circuit. It has no timer: time passes only through the `now` of the calls. */
+/** Creates a closed circuit. It has no timer: only the `now` of each call advances its time. */
 export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
   const failures = createFailureWindow(breaker)
-  /** Open because of failures; ends with a probe that succeeds. */
+  /** Open because of failures; a successful probe ends it. */
   let cooldown: Span | undefined
-  /** Open because the provider asked to wait; ends by itself. */
+  /** Open because the provider asked to wait; passes by itself. */
   let requestedPause: Span | undefined
   let probe: Span | undefined
 

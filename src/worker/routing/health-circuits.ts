@@ -10,19 +10,19 @@ import {
 import { createOwnCircuits } from './own-circuits.ts'
 
 /**
- * The circuits of one route: one for all customers, and one for each whose requests failed lately. What a customer sends may
- * be why a provider fails: such failures open the customer's own circuit, and that of all only once a second customer
- * has some, too.
+ * The circuits of one route: a common one, and one for each customer whose requests failed recently. The content of a
+ * customer's requests may be why a provider fails: such failures open the customer's own circuit, and the common one only
+ * once a second customer has some, too.
  */
 export interface RouteCircuits {
-  /** Of the route as this customer finds it. */
+  /** The state of the route for this customer: the worse of the common and the customer's own circuit. */
   state(now: number, customer: string): CircuitState
   retryAt(now: number, customer: string): number | undefined
   claimProbe(now: number, customer: string): boolean
   started(now: number, customer: string): void
   succeeded(now: number, customer: string): void
   failed(now: number, failure: RouteFailure, customer: string): void
-  /** The worst that a customer finds. */
+  /** The worst state that any customer has. */
   worst(now: number): RouteCircuit
 }
 
@@ -34,11 +34,11 @@ interface RouteCircuit {
   readonly retryAt: number | undefined
 }
 
-/** Closed circuits. What is known of a customer is forgotten with the first call after its time. */
+/** Creates closed circuits. A customer's own circuit is dropped with the first call after its retention time. */
 export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCircuits {
   const common = createCircuit(breaker)
   const owns = createOwnCircuits(breaker)
-  /** Made once: every request asks for it. */
+  /** Created once, because every request uses it. */
   const commonOnly: readonly Circuit[] = [common]
 
   const forget = (now: number): void => {
@@ -51,7 +51,7 @@ export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCir
     return owns.find(customer)
   }
 
-  /** The circuits that decide for a customer. */
+  /** The circuits that apply to a customer. */
   const of = (now: number, customer: string): readonly Circuit[] => {
     const own = ownOf(now, customer)
     return own === undefined ? commonOnly : [common, own]
@@ -84,7 +84,8 @@ export function createRouteCircuits(breaker: ServiceConfig['breaker']): RouteCir
       if (REQUEST_FAULTS.has(failure.kind) && own === undefined) return
       const used = owns.use(now, customer)
       used.failed(now, { kind: failure.kind }, customer)
-      // Of its own probe the customer has had an answer; the next one is that of another.
+      // The failed probe incriminates only the customer's requests, so this customer rests, and another customer gets the
+      // next probe.
       if (stays) used.rest(now)
     },
     worst: (now) => {

@@ -2,22 +2,25 @@
 export interface Latency {
   /** Undefined until something was measured. */
   readonly ms: number | undefined
-  /** True for the one caller that may try a route whose latency is unknown or long out of date first. */
+  /** True for the one caller that may try this route first because its latency is unknown or stale. */
   claimExploration(now: number): boolean
-  /** An answer; undefined where its first delta was not timed. */
+  /**
+   * Records an answer.
+   * @param firstDeltaMs undefined where the time to the first delta was not measured
+   */
   answered(firstDeltaMs: number | undefined, now: number): void
 }
 
 /** The weight of the newest measurement: about the last ten matter. */
 const NEWEST_WEIGHT = 0.2
 
-/** After this time the measurements are out of date, and the route may be explored again. */
+/** After this time measurements are stale, ms, and the route may be explored again. */
 const LATENCY_STALE_MS = 300_000
 
 /** Minimum time between two explorations of the same route. */
 const EXPLORATION_MS = 5_000
 
-/** A route of unknown latency. */
+/** Creates the latency of a route that was not measured yet. */
 export function createLatency(): Latency {
   let mean: number | undefined
   let answeredAt: number | undefined

@@ -19,32 +19,32 @@ export interface RouteStatus {
   readonly last_failure: FailureKind | null
   /** RFC 3339; null while the circuit is closed. */
   readonly retry_at: string | null
-  /** Smoothed time to the first delta; null while unknown. */
+  /** Smoothed time to the first delta, ms; null while unknown. */
   readonly latency_ms: number | null
 }
 
 /**
- * The health of routes, as observed by this isolate. Times are milliseconds since the epoch; `customer` is whose request
- * it is.
+ * The health of routes, as observed by this isolate. Times are milliseconds since the epoch; `customer` is the customer
+ * whose request it is.
  */
 export interface RouteHealth {
-  /** The same routes in the order of the operator's selection, whatever their circuits' state. */
+  /** Sorts routes by the operator's selection, whatever the state of their circuits. */
   prefer(routes: readonly Route[], now: number): readonly Route[]
   /**
-   * The same attempts, those whose circuit is open for this customer moved to the end. A half-open route keeps its place for one caller
-   * at a time, the probe; for others it comes after the healthy ones.
+   * Moves attempts whose circuit is open for this customer to the end. A half-open route keeps its place for one caller at a
+   * time, the probe; for others it comes after the healthy ones.
    */
   openCircuitsLast<Attempt extends Attempted>(
     attempts: readonly Attempt[],
     now: number,
     customer: string,
   ): readonly Attempt[]
-  /** An attempt begins: a probe is now in flight. Optional; without it the claim of a probe lapses sooner. */
+  /** An attempt begins: a probe is now in flight. Optional; without it, the claim of a probe lapses sooner. */
   started(route: Route, now: number, customer: string): void
-  /** The route answered; `firstDeltaMs` is undefined where nothing was timed. */
+  /** The route answered; `firstDeltaMs` is undefined where the time to the first delta was not measured. */
   succeeded(route: Route, now: number, firstDeltaMs: number | undefined, customer: string): void
   failed(route: Route, now: number, failure: RouteFailure, customer: string): void
-  /** The health of the given routes; without any, of those that were used. */
+  /** The health of the given routes, or by default of those that were used. */
   snapshot(now: number, routes?: readonly Route[]): readonly RouteStatus[]
 }
 
@@ -114,7 +114,7 @@ function newTracked(route: Route, breaker: ServiceConfig['breaker']): Tracked {
   }
 }
 
-/** Fastest first, except that at most one route that is due for exploration comes before them all. */
+/** Fastest first, except that at most one route that is due for exploration is placed before them all. */
 function fastestFirst(entries: readonly Tracked[], now: number): readonly Route[] {
   const explored = entries.find(
     ({ circuits, latency }) =>
@@ -125,7 +125,7 @@ function fastestFirst(entries: readonly Tracked[], now: number): readonly Route[
   return [explored.route, ...byLatency.filter((route) => route !== explored.route)]
 }
 
-/** Circuits take precedence over preference: closed, then half-open, then open by the time they end. */
+/** Sorts attempts by circuit state: closed, then half-open, then open by the time their circuits end; otherwise stable. */
 function openCircuitsLast<Attempt extends Attempted>(
   attempts: readonly Attempt[],
   tracked: ReadonlyMap<string, Tracked>,

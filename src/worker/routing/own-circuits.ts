@@ -1,24 +1,24 @@
 import type { ServiceConfig } from '../../protocol/config.ts'
 import { createCircuit, type Circuit } from './health-circuit.ts'
 
-/** Of each route; the failures of any two of them count against the route for all. */
+/** Maximum number of customers per route; failures of any two of them already count against the route for all. */
 const MAX_CUSTOMERS = 100
 
-/** The circuits of the customers whose requests failed on one route lately. */
+/** The own circuits of the customers whose requests failed on one route recently. */
 export interface OwnCircuits {
   find(customer: string): Circuit | undefined
-  /** That of a customer who uses the route now; a closed one where there is none. */
+  /** The circuit of a customer who uses the route now; creates a closed one where there is none. */
   use(now: number, customer: string): Circuit
   drop(customer: string): void
   all(): readonly Circuit[]
-  /** Drops those that were not used for longer than a failure counts. */
+  /** Drops circuits that were not used for longer than a failure counts. */
   forget(now: number): void
 }
 
-/** None yet. */
+/** Starts without circuits. */
 export function createOwnCircuits(breaker: ServiceConfig['breaker']): OwnCircuits {
   const owns = new Map<string, { readonly circuit: Circuit; readonly usedAt: number }>()
-  /** A rest, and as long for a probe. */
+  /** Long enough for a cooldown and, as long again, a probe. */
   const keptMs = Math.max(breaker.window_ms, 2 * breaker.cooldown_ms)
   return {
     find: (customer) => owns.get(customer)?.circuit,

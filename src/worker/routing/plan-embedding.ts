@@ -23,7 +23,7 @@ export interface EmbeddingPlan {
   readonly attempts: readonly PlannedAttempt[]
 }
 
-/** The default of a route. */
+/** Maximum number of inputs of a route that configures none. */
 const DEFAULT_MAX_INPUTS = 2048
 
 /**

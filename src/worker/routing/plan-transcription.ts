@@ -12,7 +12,7 @@ export interface TranscriptionRoutingCriteria {
   readonly provider?: string | undefined
   /** The canonical media type of the file. */
   readonly mimeType: string
-  /** The size of the file. */
+  /** The size of the file, bytes. */
   readonly bytes: number
 }
 

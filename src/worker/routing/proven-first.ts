@@ -3,8 +3,8 @@ import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { PlannedAttempt } from './plan.ts'
 
 /**
- * The attempts whose providers are verified now. The daemon would refuse to call any other, and each refusal would use
- * up one of the request's attempts. Where none is left all are kept, so that the daemon reports the reason.
+ * The attempts whose providers are verified now. The daemon would refuse to call any other, and each refusal would use up
+ * one of the request's attempts. If none is left, all are kept, so that the daemon reports the reason.
  * @param now ms since the epoch
  */
 export function provenAttempts(

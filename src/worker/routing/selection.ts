@@ -39,7 +39,7 @@ const MILLION = 1_000_000
 const TOKENS = 0
 const UNPRICED: Rank = { unit: 3, nano: 0n }
 
-/** The rank of each unit, and the amount of it that is compared. */
+/** The rank of each unit, and the number of units whose price is compared. */
 const UNITS = {
   audio_minute: { unit: 1, count: 1 },
   audio_second: { unit: 1, count: 60 },

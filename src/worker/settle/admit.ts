@@ -145,7 +145,7 @@ interface RequestWindow {
 
 const RESET_HEADER = 'x-ratelimit-reset-requests'
 
-/** A key has used up its minute: until the minute ends, its requests get the same answer. */
+/** A key has reached a limit per minute. Until the minute ends, its requests get the same answer. */
 export class MinuteUsedUp extends ApiError {
   readonly endsAt: number
   readonly #headers: RequestWindow['headers']
@@ -226,7 +226,10 @@ const NO_BALANCE = {
   message: 'The balance does not cover the most that this request may cost.',
 } as const
 
-/** What is left of the key's limit, or of the balance, is less than the request may cost; with what the key may use. */
+/**
+ * The remaining limit of the key, or the remaining balance, is less than the request may cost. Carries the models and
+ * attestation that the key allows, so that the caller can try again with only the routes allowed to it.
+ */
 export class CostNotCovered extends ApiError {
   readonly models: Admission['models']
   readonly minAttestation: Admission['minAttestation']

@@ -83,7 +83,7 @@ export function limitReachedId(
   return `${keyPrefix}.${limitNano}.${periodOf(reset, now).start}`
 }
 
-/** The same as an SQL expression over `api_keys`. */
+/** The id that `limitReachedId` returns, as an SQL expression over `api_keys`. */
 function reachedId(now: number): Statement {
   const periods = LIMIT_RESETS.map(
     (reset) => `WHEN '${reset}' THEN '${periodOf(reset, now).start}'`,

@@ -44,7 +44,7 @@ export function heldByAnother(claim: Claim, { requestId, customerId }: Owner, no
       AND request_id <> ${requestId} AND held_until > ${int64(now)})`
 }
 
-/** Whether another request has taken over the claim, completed or not, as an SQL fragment. */
+/** Whether the claim names another request, which may be in progress, lapsed or completed, as an SQL fragment. */
 export function takenByAnother({ name }: Claim, { requestId, customerId }: Owner): Statement {
   return sql`EXISTS (SELECT 1 FROM idempotent_requests
     WHERE idempotent_requests.customer_id = ${customerId} AND name = ${name}
@@ -71,7 +71,7 @@ export function takeClaim(
         THEN idempotent_requests.sweep_at ELSE excluded.sweep_at END`
 }
 
-/** Completes a claim: the encrypted answer, or null where none is kept. */
+/** The completion of a claim: the encrypted answer, or null where none is kept. */
 export interface ClaimEnd extends Owner {
   readonly claim: Claim
   readonly answer: string | null
@@ -133,7 +133,7 @@ export function closeClaim({
     WHERE customer_id = ${customerId} AND name = ${claim.name} AND request_id = ${requestId}`
 }
 
-/** Releases the claim of a request that is not billed: the next one with its key is served. */
+/** Releases the claim of a request that is not billed, so that the next request with the same key is served. */
 export function dropClaim(requestId: string): Statement {
   return sql`DELETE FROM idempotent_requests WHERE request_id = ${requestId} AND done = 0`
 }
@@ -159,14 +159,14 @@ export async function renewClaim(
 }
 
 /**
- * How long an open claim can be held at most, seen by a worker whose clock is behind that of its owner by as much as a claim
- * lasts, ms. One that is held for longer was taken before the clock was set back.
+ * The longest time until an open claim lapses, ms, as seen by a worker whose clock is behind that of the claim's owner by
+ * `CLAIM_HELD_MS`. A claim that lapses later was taken before the clock was set back.
  */
 const LONGEST_HOLD_MS = 2 * CLAIM_HELD_MS
 
 /**
- * Lets a claim from before the clock was set back lapse as soon as one that is taken now. Until then an owner that still lives
- * renews it; one that died would hold it until the clock is where it was.
+ * Gives a claim from before the clock was set back the hold of a claim that is taken now. An owner that is still alive
+ * renews it; without this, the claim of a dead owner would be held until the clock reaches its former time again.
  */
 async function shortenHold(
   db: Database,
@@ -193,7 +193,8 @@ export interface EarlierRequest {
 }
 
 /**
- * The request that holds a claim, if one does. A hold from before the clock was set back is shortened.
+ * Finds the request that holds a claim. Shortens a hold from before the clock was set back.
+ * @returns undefined where no request holds the claim
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function findEarlier(

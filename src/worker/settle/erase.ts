@@ -20,16 +20,19 @@ const ROWS_OF_A_ROUND = 500
 /** Customers processed in one round. */
 const CUSTOMERS_OF_A_ROUND = 4
 
-/** The admin interface accepts no longer names: 200 UTF-16 units, each of which takes up to three bytes. */
+/**
+ * The maximum size of a name: the admin interface accepts 200 UTF-16 units, each of which takes up to three bytes in UTF-8.
+ */
 const MAX_NAME_BYTES = 600
 
 /** Delay before a customer with requests in progress is tried again, ms. */
 const WAIT_MS = 10_000
 
 /**
- * Begins to erase a customer: from now on it can be neither used nor seen. Idempotent.
- * @param ledgerId the id under which the ledger is kept, used by the first call
- * @returns that id; undefined when there is no such customer, or it was erased
+ * Begins to erase a customer: from now on the customer can be neither used nor seen. Idempotent.
+ * @param ledgerId the id under which the ledger is kept; later calls keep the id of the first one
+ * @returns the id under which the ledger is kept; undefined when there is no such customer, or it was erased
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function beginErasure(
   db: Database,
@@ -40,8 +43,8 @@ export async function beginErasure(
   const own = sql`customer_id = ${customerId}`
   const underWay = sql`EXISTS (SELECT 1 FROM erasures WHERE erasures.customer_id = ${customerId})`
   const rows = await db.batch([
-    // Names are overwritten at their own length: clearing alone would leave the bytes in the file, and so would anything that changes
-    // the length of the row, as all that follows does.
+    // Overwrites each name at its own length before any other change: clearing a name, or any update that changes the length
+    // of its row, would leave the old bytes in the file.
     sql`UPDATE customers SET name = ${filler('name')} WHERE ${own} AND erased_at IS NULL`,
     lockCustomer(customerId),
     sql`INSERT INTO erasures (customer_id, ledger_id, next_at)
@@ -68,8 +71,9 @@ function filler(column: string): Statement {
 }
 
 /**
- * One bounded round for each customer that is due.
- * @param clock the time of the clock where `now` is another one: what would wait for longer than any does is due as well
+ * Runs one bounded round for each customer that is due.
+ * @param clock the current time, where `now` is another one; a customer whose next round lies later than any delay could
+ *   have put it is due as well, because the clock was set back
  */
 export async function eraseRound(db: Database, now: number, clock = now): Promise<void> {
   const latest = clock + WAIT_MS + CLOCKS_DIFFER_MS
@@ -100,8 +104,8 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
   if (blocks.length > 0) return 0
   const [moved = []] = await db.batch([moveLedger(customerId, ledgerId)])
   if (moved.length > 0) return 0
-  // A query that saw rows before they were moved holds this lock until what it keeps of them is in the table. The last step, which
-  // deletes that, sees on PostgreSQL only what was there when it began.
+  // A query may be storing a block of totals that it added up before the rows were moved; it holds this lock meanwhile. This
+  // batch waits for it, because on PostgreSQL the last step deletes only blocks that were there when that step began.
   await db.batch([lockCustomer(customerId)])
   const quarantined = await withoutCustomer(db, customerId, ledgerId)
   await db.batch(finish(customerId, ledgerId, quarantined))
@@ -109,10 +113,10 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
 }
 
 /**
- * Empties receipts whose bodies an earlier round overwrote, and overwrites the next ones at their own length, so that
- * none of their bytes stay in the file. They are found through the customer's ledger rows, in the order of these: the
- * key of `receipts` begins with the receipt's id where the database was made by a release that has
- * `sqlite-0000-receipts-by-id`.
+ * Empties the receipts whose bodies an earlier round overwrote, then overwrites the next bodies at their own length, so that
+ * none of their bytes stay in the file. The receipts are found through the customer's ledger rows, in the order of their
+ * numbers: in a database made by a release with `sqlite-0000-receipts-by-id`, the primary key of `receipts` begins with the
+ * receipt's id and not with the customer's.
  * @returns whether receipts are left
  */
 async function eraseReceipts(db: Database, customerId: string, ledgerId: string): Promise<boolean> {
@@ -124,10 +128,10 @@ async function eraseReceipts(db: Database, customerId: string, ledgerId: string)
   return next !== undefined
 }
 
-/** Some of a customer's ledger rows, in the order of their numbers. */
+/** A range of a customer's ledger rows. */
 interface LedgerRows {
   readonly customerId: string
-  /** The numbers from this one on, without it, up to the other one. */
+  /** The range by sequence number: `after` is excluded, `through` is included. */
   readonly after: number
   readonly through: number
 }
@@ -144,20 +148,21 @@ async function nextRows(db: Database, customerId: string): Promise<LedgerRows | 
   return { customerId, after: numberOf(row, 'emptied'), through: numberOf(row, 'through') }
 }
 
-/** SQL condition: that a row of the ledger is one of these. */
+/** SQL condition: the ledger row is in the range. */
 function among({ customerId, after, through }: LedgerRows): Statement {
   return sql`usage.customer_id = ${customerId} AND seq > ${int64(after)} AND seq <= ${int64(through)}`
 }
 
-/** SQL condition: that a receipt is of one of these rows. */
+/** SQL condition: the receipt belongs to a ledger row in the range. */
 function receiptOf(rows: LedgerRows): Statement {
   return sql`receipts.customer_id = ${rows.customerId} AND receipts.receipt_id IN (
     SELECT receipt_id FROM usage WHERE ${among(rows)})`
 }
 
 /**
- * Rows without content stay, under the id of the ledger and named after the number of their ledger row. Where rows are
- * deleted, SQLite joins their pages and copies the receipts of others, whose bytes a later erasure would not find.
+ * Clears the content of the receipts and keeps their rows, under the ledger's id and named after the number of their ledger
+ * row. If the rows were deleted, SQLite would merge their pages and copy the receipts of other customers, and a later
+ * erasure could not overwrite those copies.
  */
 function emptyReceipts(rows: LedgerRows, ledgerId: string): readonly Statement[] {
   const { customerId, through } = rows
@@ -173,7 +178,7 @@ function emptyReceipts(rows: LedgerRows, ledgerId: string): readonly Statement[]
   ]
 }
 
-/** Deletes totals of the ledger, which name keys. */
+/** Deletes the customer's blocks of totals, because they name keys. */
 function deleteBlocks(customerId: string): Statement {
   const own = sql`customer_id = ${customerId}`
   return sql`DELETE FROM usage_blocks WHERE ${own} AND (row_count, first_seq) IN (
@@ -182,7 +187,7 @@ function deleteBlocks(customerId: string): Statement {
     RETURNING first_seq`
 }
 
-/** Moves ledger rows whose receipts are emptied to the new id, without their key and receipt. */
+/** Moves ledger rows whose receipts are emptied to the new id, and clears their key and receipt. */
 function moveLedger(customerId: string, ledgerId: string): Statement {
   return sql`UPDATE usage SET customer_id = ${ledgerId}, key_prefix = '', receipt_id = NULL
     WHERE customer_id = ${customerId} AND seq IN (SELECT seq FROM usage
@@ -192,7 +197,10 @@ function moveLedger(customerId: string, ledgerId: string): Statement {
     RETURNING id`
 }
 
-/** Small tables of the customer, and what a query that was in progress kept; deleted in one transaction after everything else. */
+/**
+ * Small tables of the customer, and blocks of totals that a concurrent query stored; deleted in one transaction after
+ * everything else.
+ */
 const OWN_TABLES = ['evidence', 'idempotent_requests', 'webhook_events', 'usage_blocks'] as const
 
 /** Changes nothing while rows are left, or when a settlement was quarantined since `quarantined` was read. */

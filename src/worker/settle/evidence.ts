@@ -13,8 +13,8 @@ export interface WantedEvidence {
 }
 
 /**
- * Stores evidence of the daemon with the receipts that name it. It never rejects: the receipt is
- * already stored and valid without it, and the next receipt that names the same evidence fetches it again.
+ * Fetches evidence from the daemon and stores it for the receipts that name it. Never rejects: the receipt is already stored
+ * and valid without it, and the next receipt that names the same evidence fetches it again.
  * @returns how many pieces are still missing
  */
 export async function retainEvidence(
@@ -30,16 +30,16 @@ export async function retainEvidence(
   return kept.filter(({ status }) => status === 'rejected').length
 }
 
-/** Characters of evidence in memory: some dozens of usual pieces. */
+/** Limit of the evidence in memory, characters: a few dozen pieces of usual size. */
 const MAX_CHARACTERS = 4 * 1024 * 1024
 
 /**
- * The daemon's evidence. Each new piece is stored for every customer, at the first receipt that names it, so those that were
- * used last are kept.
+ * A cache of the daemon's evidence. Each new piece is stored once for every customer, with the customer's first receipt that
+ * names it, so the least recently used pieces are dropped first.
  */
 export class Evidence {
   readonly #link: Pick<Link, 'evidence'>
-  /** Base64 by digest, those that were used last at the end. */
+  /** Base64 by digest, in the order of their last use. */
   readonly #texts = new Map<string, string>()
   #characters = 0
 
@@ -48,9 +48,9 @@ export class Evidence {
   }
 
   /**
-   * Base64 of the bytes that have this digest.
+   * Base64 of the bytes with this digest.
    * @throws LinkUnavailable when the daemon does not answer
-   * @throws Error when it does not have them
+   * @throws Error when the daemon has no such evidence
    */
   async base64Of(ref: string): Promise<string> {
     const text = this.#texts.get(ref) ?? (await fetchEvidence(this.#link, ref))
@@ -75,7 +75,6 @@ export class Evidence {
   }
 }
 
-/** Base64 of the bytes that have this digest. */
 async function fetchEvidence(link: Pick<Link, 'evidence'>, ref: string): Promise<string> {
   const bytes = await link.evidence(ref)
   if (bytes === undefined || toHex(await sha256(bytes)) !== ref) throw new Error('no such evidence')

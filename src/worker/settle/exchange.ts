@@ -17,7 +17,7 @@ export interface Exchange {
   /** The concrete route that served. */
   readonly route: Route
   readonly failover: boolean
-  /** What the provider had to meet; the receipt repeats it. */
+  /** What the client required of the provider; the receipt repeats it. */
   readonly constraints: Constraints | undefined
   readonly usage: TokenUsage
   /** Whether the provider reported more usage than the request can have caused. */
@@ -40,7 +40,7 @@ export interface ExchangeProof {
   readonly providerResponseId?: string | undefined
 }
 
-/** Whether tokens are what a route bills. */
+/** Whether a route bills by tokens. */
 export function billsTokens({ config }: Route): boolean {
   return config.pricing?.billing_unit === undefined
 }

@@ -1,7 +1,7 @@
 import type { Database } from '../storage/database.ts'
 import { keptBytes } from './claims.ts'
 
-/** How long a sum is cached, ms. What is added meanwhile is bounded by what a router answers in that time. */
+/** How long a sum is cached, ms. What is added meanwhile is bounded by the answers that the router can give in that time. */
 const KNOWN_FOR_MS = 10_000
 
 /** Tracks approximately how many bytes of answers are kept for repeats. */
@@ -13,7 +13,10 @@ export class KeptAnswers {
     this.#now = now
   }
 
-  /** Whether there is room for more. @throws StorageUnavailable when the storage does not answer */
+  /**
+   * Whether the answers that are kept take less than `maxBytes`.
+   * @throws StorageUnavailable when the storage does not answer
+   */
   async hasRoom(directory: Database, maxBytes: number): Promise<boolean> {
     const now = this.#now()
     if (this.#known === undefined || Math.abs(now - this.#known.at) >= KNOWN_FOR_MS) {

@@ -6,13 +6,13 @@ export const LIMIT_RESETS = ['none', 'daily', 'weekly', 'monthly'] as const
 
 export type LimitReset = (typeof LIMIT_RESETS)[number]
 
-/** A span of time in ms; no end means forever. */
+/** A span of time, Unix time in ms; `end` null: it never ends. */
 interface Period {
   readonly start: number
   readonly end: number | null
 }
 
-/** By year, month, day of the month and day of the week (Sunday is 0). */
+/** The current period of each kind of limit, by year, month, day of the month and day of the week (Sunday is 0). */
 const PERIODS: Readonly<
   Record<LimitReset, (year: number, month: number, day: number, weekday: number) => Period>
 > = {
@@ -51,20 +51,20 @@ export const RESERVED_OF_KEY = raw(`(SELECT COALESCE(SUM(amount_nano), 0) FROM r
   WHERE reservations.customer_id = api_keys.customer_id
     AND reservations.key_prefix = api_keys.key_prefix)`)
 
-/** Whether the limit of a key leaves room for this reservation, as an SQL fragment over both tables. */
+/** Whether the limit of a key leaves room for this reservation, as an SQL fragment over `api_keys` and `customers`. */
 export function withinLimit(now: number): Statement {
   return sql`(api_keys.limit_nano IS NULL OR ${spentInPeriod(now)} + ${RESERVED_OF_KEY}
     + customers.lock_reserve_nano <= api_keys.limit_nano)`
 }
 
 /**
- * A bill that waited, or that a host with a slower clock made, is dated before the latest one of its key, by less than this. It is
- * added to the period of the latest one: dated back into the period before, all that was spent since would be forgotten. A bill of
- * still earlier means that the clock was set back.
+ * By how much a bill may be dated before the latest bill of its key, ms, because it waited or was made by a host with a
+ * slower clock. Such a bill counts in the period of the latest one: if it reset the date to the period before, everything
+ * spent since would be forgotten. A bill that is dated earlier still means that the clock was set back.
  */
 const LATE_BILL_MS = 60_000
 
-/** The time of a key's latest bill, after one that is dated `billedAt` (ms). */
+/** The new `spent_at` of a key after a bill dated `billedAt` (ms). */
 export function latestBill(spentAt: number, billedAt: number): number {
   const ahead = spentAt - billedAt
   return ahead > 0 && ahead < LATE_BILL_MS ? spentAt : billedAt

@@ -44,7 +44,7 @@ export interface KeyView {
   readonly former_ends_at: string | null
 }
 
-/** The same for the interface description. */
+/** The schema of `KeyView` for the interface description. */
 export const keyViewSchema = z.object({
   key_prefix: z.string(),
   name: z.string(),

@@ -58,7 +58,7 @@ export async function commitSettlement(
   return { missingEvidence }
 }
 
-/** A settlement as engines carry it out. */
+/** Converts a settlement to the form that storage engines carry out. */
 export function entryOf({
   requestId,
   admission,
@@ -95,7 +95,7 @@ export function entryOf({
   }
 }
 
-/** How often an operation is tried again while the storage does not answer. */
+/** When an operation is tried again while the storage does not answer. */
 export interface Retry {
   /** The pause before each further attempt, ms. */
   readonly pausesMs: readonly number[]
@@ -104,26 +104,27 @@ export interface Retry {
   readonly now: () => number
 }
 
-/** For what its caller tries again. */
+/** No retry: the caller tries again. */
 export const ONCE: Retry = { pausesMs: [], wait: pause, now: () => 0 }
 
-/** For what is tried again later in any case. */
+/** One retry at once: for operations that are tried again later in any case. */
 export const ONCE_MORE: Retry = { pausesMs: [0], wait: pause, now: () => 0 }
 
-/** At once after a lost connection, and for longer than a supervisor takes to restart a process that died. */
+/** Retries at once, for a lost connection, and then for longer than a supervisor takes to restart a process that died. */
 export function untilRestarted(now: () => number): Retry {
   return { pausesMs: [0, 500, 1_000, 2_000, 3_000, 4_000], wait: pause, now }
 }
 
 /**
- * After a repeat that took this long no other is made: the storage is not restarting, and the settlements of others may wait
- * for this one.
+ * After a retry that took this long no other is made, ms: the storage is not restarting, and the settlements of others may
+ * wait for this one.
  */
 const SLOW_MS = 5_000
 
 /**
- * Runs an idempotent operation again while the storage does not answer. An earlier attempt may have been committed although
- * its result was lost; the client has then been billed, so its answer must not be withheld.
+ * Retries an idempotent operation while the storage does not answer. An earlier attempt may have been committed although its
+ * result was lost; the client has then been billed, so its answer must not be withheld.
+ * @throws what the last attempt throws
  */
 export function untilAnswered<Result>(
   operation: () => Promise<Result>,
@@ -164,7 +165,7 @@ export async function storeEvidence(
   const { customerId, sha256, dataB64, expiresAtMs } = evidence
   const stored = { customerId, sha256, dataB64, expiresAt: retainUntil(expiresAtMs) }
   if (db.ledger?.storeEvidence !== undefined) return db.ledger.storeEvidence(stored)
-  // The last step of an erasure, which has the row too, then comes before or after this as a whole.
+  // The last step of an erasure takes this lock, too, and so runs entirely before or entirely after this batch.
   await db.batch([lockCustomer(customerId), insertEvidence(stored)])
 }
 

@@ -5,21 +5,18 @@ import type { Database } from '../storage/database.ts'
 import { releaseReservation } from './ledger.ts'
 
 /**
- * An admission may still be committed after its call timed out, within the ten seconds that a storage may take for a
- * batch, so the last look comes after that time.
+ * Pauses before each attempt to release, ms. A storage may take ten seconds for a batch, so an admission may still be
+ * committed after its call timed out; the last attempt comes after that time.
  */
 const LOOK_AFTER_MS = [500, 2_500, 12_000]
 
 /**
- * How many admissions are looked for at a time, shared out among customers, of whom one may try again and again. Those of the
- * moment in which the storage went away come first; of what fails later, hardly anything has reached the storage.
+ * Maximum number of searches at a time, shared fairly among customers, because one customer may retry many times. The first
+ * failures of an outage get the places; what fails later has hardly ever reached the storage.
  */
 const MAX_SOUGHT = 1_000
 
-/**
- * Longer than any search takes: one that has not ended by then was ended by the runtime together with the request that it
- * belonged to, ms.
- */
+/** Longer than any search takes, ms. The runtime ended a search that is older, together with the request that began it. */
 const MAX_SEARCH_MS = 60_000
 
 interface Search {
@@ -38,7 +35,7 @@ interface LostAdmissionsDeps {
 
 /**
  * Releases the reservations of requests that failed because the storage did not answer, but may have been admitted all the
- * same. The search takes seconds; their customers may have as many other requests open meanwhile as ever.
+ * same. The search takes seconds, and does not reduce how many other requests the customers may have open.
  */
 export class LostAdmissions {
   readonly #deps: LostAdmissionsDeps
@@ -50,7 +47,10 @@ export class LostAdmissions {
     this.#deps = deps
   }
 
-  /** Releases the reservation in the background, if there is one. What is not found, or not sought, is left to the sweep. */
+  /**
+   * Releases the reservation in the background, if there is one. The sweep releases what is not found, or not sought for
+   * want of places.
+   */
   release(requestId: string, customerId: string, ledger: Database): void {
     const { now, keepAlive } = this.#deps
     this.#forgetEnded(now())
@@ -66,7 +66,7 @@ export class LostAdmissions {
     }
   }
 
-  /** Gives its place back, once: a search may end that was taken for ended before. */
+  /** Frees the place of a search. Does nothing the second time: a search that was taken for ended may still end. */
   #forget(requestId: string): void {
     const search = this.#sought.get(requestId)
     if (search === undefined) return

@@ -3,9 +3,9 @@ import { numberOf } from '../storage/row.ts'
 import { int64, sql } from '../storage/sql.ts'
 
 /**
- * Overwrites the stored bodies of receipts with a filler of exactly their length, and gives them a state that SQLite stores in the same
- * number of bytes: none. So their rows are written over in place.
- * @param which the condition that the receipts meet, of no more than one round
+ * Overwrites the stored bodies of receipts with a filler of exactly their length, so that SQLite writes the rows in place.
+ * The new `body_state`, 1, takes as many bytes as 0 in SQLite's record format: none.
+ * @param which an SQL condition over `receipts` that selects no more than one round
  * @returns how many were overwritten
  */
 export async function overwriteBodies(db: Database, which: Statement): Promise<number> {

@@ -13,7 +13,10 @@ type Plans = RouterConfig['plans']
 
 const NO_TERMS: PlanConfig = { discount_pct: 0 }
 
-/** The terms of a plan by its name; without a plan of that name those of `standard`, else no limits at all. */
+/**
+ * The terms of a plan by its name; for an unknown name the terms of `standard`; where that is missing, too, no limits and no
+ * discount.
+ */
 export function termsOfPlan(plans: Plans, name: string): PlanConfig {
   return ownPlan(plans, name) ?? ownPlan(plans, DEFAULT_PLAN) ?? NO_TERMS
 }
@@ -91,6 +94,7 @@ function nameLiteral(name: string): string {
 }
 
 function wholeLiteral(value: number): string {
-  if (!Number.isSafeInteger(value) || value < 0) throw new Error('internal error: not a limit')
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new Error('internal error: a limit that is no whole number')
   return String(value)
 }

@@ -114,7 +114,7 @@ function wholeSeconds({ audioSeconds }: BilledUsage): number {
   return Math.ceil(audioSeconds)
 }
 
-/** The prices with all input at the highest input price, because cache use is not known in advance. */
+/** The prices with all input at the highest input price, because a request's use of the cache is not known in advance. */
 function mostExpensive(pricing: Pricing): Pricing {
   if (pricing.input_per_mtok === undefined) return pricing
   const { cache_input_per_mtok: cached = 0, cache_read_input_per_mtok: read = 0 } = pricing

@@ -40,8 +40,8 @@ const settlementSchema = z.object({
 })
 
 /**
- * Stores a settlement without its receipt. Idempotent. Its claim is closed: what is billed later is not carried out
- * again.
+ * Stores a settlement without its receipt. Idempotent. Closes its claim, so that a repeat is not carried out: the request is
+ * billed later.
  * @throws StorageUnavailable when it could not be stored
  */
 export async function quarantine(db: Database, settlement: Settlement, now: number): Promise<void> {
@@ -63,7 +63,7 @@ function settlementText({ requestId, admission, row }: Settlement): string {
   )
 }
 
-/** The quarantined settlements of a customer as they are kept once it is erased: under another id, without its keys. */
+/** The quarantined settlements of a customer in the form kept after the erasure: under the ledger's id and without keys. */
 export async function withoutCustomer(
   db: Database,
   customerId: string,
@@ -92,8 +92,8 @@ export async function listQuarantined(
 }
 
 /**
- * Settles a quarantined settlement and removes it. Its row is dated `now` (ms), when it is written: dated back, it would take what its
- * key has spent back into a period before, and change totals of days that are over.
+ * Settles a quarantined settlement and removes it. Its usage row is dated `now` (ms): an earlier date would move the
+ * spending of its key back into an earlier period, and change totals of days that are over.
  * @returns whether there was one
  * @throws StatementRefused when the storage still refuses it; it then stays quarantined
  * @throws StorageUnavailable when the storage does not answer

@@ -4,8 +4,8 @@ import { int64, sql } from '../storage/sql.ts'
 import { retainUntil } from './settle-sql.ts'
 
 /**
- * After this time a head is stored again, which changes nothing where it is there: a database that was restored without
- * it under a running router has it again before long, ms.
+ * How long a stored head is assumed to be still stored, ms; after that it is stored again, which changes nothing if it still
+ * is. So a database that was restored without the head while the router was running soon has it again.
  */
 const SURE_FOR_MS = 60_000
 
@@ -15,13 +15,13 @@ const MAX_KNOWN = 1_000
 type Head = Pick<SignedReceipt['head'], 'sha256' | 'text'>
 
 /**
- * Stores the heads of receipts, each once and for as long as the last receipt that names it. No receipt is stored before
- * its head is.
+ * Stores the heads of receipts, each once and at least until the last receipt that names it expires. A receipt is stored
+ * only after its head.
  */
 export class ReceiptHeads {
   readonly #storage: Pick<Storage, 'directory'>
   readonly #now: () => number
-  /** Until when each is kept at least, and when that was confirmed, ms. Those that were stored last come last. */
+  /** Until when each head is kept at least, and when that was confirmed, ms; in the order in which they were stored. */
   readonly #known = new Map<string, { readonly until: number; readonly confirmedAt: number }>()
 
   /** @param now ms since the epoch */
@@ -43,7 +43,7 @@ export class ReceiptHeads {
     try {
       await storeHead(this.#storage.directory(), head, until)
     } catch (error) {
-      // It is stored already: the next receipt may find out whether it still is.
+      // The head was stored before; the next receipt checks again whether it still is.
       if (isKept && error instanceof StorageUnavailable) return
       throw error
     }

@@ -13,7 +13,7 @@ import { completeClaim, dropClaim, readOwner, takenByAnother } from './claims.ts
 import { addSpent } from './key-limits.ts'
 import { UNLIMITED } from './plan-terms.ts'
 
-/** One batch that bills a request, or changes nothing where it is billed already or has lost its claim. */
+/** One batch that bills a request. It changes nothing where the request is billed already or has lost its claim. */
 export function settlementBatch(entry: SettlementEntry): readonly Statement[] {
   return [
     lockCustomer(entry.customerId),
@@ -28,7 +28,7 @@ export function settlementBatch(entry: SettlementEntry): readonly Statement[] {
   ]
 }
 
-/** What the rows of such a batch say. */
+/** The result of a settlement, from the rows that its batch returned. */
 export function settlementResult(
   { requestId, claim, receipt }: SettlementEntry,
   rows: readonly (readonly Row[])[],
@@ -43,7 +43,7 @@ export function settlementResult(
   return { outcome: 'settled', missingEvidence: refs.filter((ref) => !held.has(ref)) }
 }
 
-/** One batch that removes a reservation; its last statement returns the row that it removed. */
+/** One batch that removes a reservation; its last statement returns the removed row. */
 export function releaseBatch(requestId: string): readonly Statement[] {
   const own = sql`(SELECT customer_id FROM reservations WHERE request_id = ${requestId})`
   const amount = sql`(SELECT amount_nano FROM reservations WHERE request_id = ${requestId})`
@@ -65,13 +65,18 @@ export function retainUntil(expiresAtMs: number): number {
   return Math.ceil(expiresAtMs / HOUR_MS) * HOUR_MS
 }
 
-/** Locks the customer, so that on PostgreSQL the statements that follow see what earlier holders committed. */
+/**
+ * Locks the customer, so that on PostgreSQL (READ COMMITTED) the statements that follow see what earlier holders committed.
+ */
 export function lockCustomer(customerId: string): Statement {
   return sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}
     RETURNING customer_id`
 }
 
-/** Unless the request already has its row: charges the cost, removes the reservation, numbers the row. */
+/**
+ * Charges the cost, removes the reserved amount and assigns the number of the usage row, unless the request already has that
+ * row or has lost its claim.
+ */
 function bill(entry: SettlementEntry): Statement {
   const { requestId, customerId, usage } = entry
   const now = int64(usage.createdAtMs)
@@ -86,17 +91,17 @@ function bill(entry: SettlementEntry): Statement {
       AND NOT ${isFenced(entry)}`
 }
 
-/** The owner of the claim now that the customer is locked, where there is a claim. */
+/** Reads the owner of the claim, after the customer was locked. */
 function claimOwner({ claim, customerId }: SettlementEntry): readonly Statement[] {
   return claim === null ? [] : [readOwner(claim, customerId)]
 }
 
-/** Whether another request has taken over the claim of this one. */
+/** Whether another request has taken over this request's claim. */
 function isFenced({ requestId, customerId, claim }: SettlementEntry): Statement {
   return claim === null ? raw('(1 = 0)') : takenByAnother(claim, { requestId, customerId })
 }
 
-/** The claim with its answer. */
+/** Completes the claim with its answer. */
 function completion(entry: SettlementEntry): readonly Statement[] {
   const { requestId, customerId, claim, answer, usage } = entry
   if (claim === null) return []
@@ -132,8 +137,8 @@ function countOnKey({ requestId, customerId, keyPrefix, usage }: SettlementEntry
 }
 
 /**
- * Adds tokens to the key's window. Where that has ended, and the key has a limit of tokens, a new one begins: in the old one nothing
- * would ever see them, so that a key could use any number by requests that outlast it.
+ * Adds tokens to the key's window. If the window has ended and the key limits tokens, begins a new one: no later check reads
+ * the tokens of an ended window, so a key could use any number of tokens with requests that outlast their window.
  */
 function addTokens(now: number, tokens: number): Statement {
   const begins = sql`tokens_per_minute IS NOT NULL AND ${windowIsOver(now)}`
@@ -187,8 +192,8 @@ function writeReceipt(
 }
 
 /**
- * Stores a piece of evidence, or keeps it for longer where it is stored. Not for a customer that was erased since its receipt was
- * stored: nothing would delete it.
+ * Stores a piece of evidence, or extends its retention where it is stored. It stores nothing for a customer that was erased
+ * since its receipt was stored: nothing would ever delete the evidence.
  */
 export function insertEvidence(evidence: StoredEvidence): Statement {
   const { customerId, sha256, dataB64, expiresAt } = evidence

@@ -43,14 +43,14 @@ export interface SettleDeps {
 
 const DAY_MS = 86_400_000
 
-/** The group of settlements without a receipt, or with one that is signed: none of them waits for a provider. */
+/** The group of settlements that need no signing call: they have no receipt, or one that is signed already. */
 const NOT_TO_SIGN = ''
 
 /**
  * Settles a complete exchange: price, signed receipt, and one atomic commit of row, balance, reservation and receipt.
- * Repeating it changes nothing. Once it resolves, the receipt can be fetched by its id.
- * @throws LinkUnavailable when it could not be signed; nothing is stored then
- * @throws StorageUnavailable when it could not be stored
+ * Idempotent. Once it resolves, the receipt can be fetched by its id.
+ * @throws LinkUnavailable when the receipt could not be signed; nothing is stored then
+ * @throws StorageUnavailable when the settlement could not be stored
  */
 export function settleWithReceipt(
   exchange: Exchange,
@@ -78,7 +78,7 @@ export function settleWithReceipt(
 
 /** A receipt to be stored. */
 interface IssuedReceipt {
-  /** Of the receipt. */
+  /** The receipt's id. */
   readonly id: string
   readonly signed: SignedReceipt
 }
@@ -87,13 +87,13 @@ interface IssuedReceipt {
 interface Signing {
   /** Ms. */
   readonly startedAt: number
-  /** By the call that brought the answer, or by one of its own afterwards. */
+  /** Whether the receipt was signed by the call that brought the answer, by a call of its own afterwards, or not at all. */
   readonly signed: 'with_answer' | 'afterwards' | 'not'
 }
 
 /**
- * The same with a receipt that the daemon has signed already.
- * @throws StorageUnavailable when it could not be stored
+ * Like `settleWithReceipt`, with a receipt that the daemon has signed already.
+ * @throws StorageUnavailable when the settlement could not be stored
  */
 export function settleSigned(
   exchange: Exchange,
@@ -122,7 +122,10 @@ async function storeSigned(
   if (refs.length > 0) await retainEvidence(deps, { customerId, refs, expiresAtMs })
 }
 
-/** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
+/**
+ * Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed.
+ * @throws StorageUnavailable when the settlement could not be stored
+ */
 export function settleWithoutReceipt(
   exchange: Exchange,
   deps: SettleDeps,
@@ -133,10 +136,10 @@ export function settleWithoutReceipt(
 }
 
 /**
- * Settles an exchange whose answer was delivered and that gets no receipt. When it cannot be settled for a reason that
- * a retry does not remove, it is quarantined for the operator. It costs nothing once another request has its claim.
- * Where the storage does not answer, the caller tries again later.
- * @throws StorageUnavailable when it could not be stored either way
+ * Settles an exchange whose answer was delivered and that gets no receipt. If settling fails for a reason that a retry does
+ * not remove, the settlement is quarantined for the operator. If another request has taken over the claim, this one costs
+ * nothing. If the storage does not answer, the caller tries again later.
+ * @throws StorageUnavailable when the settlement could be neither stored nor quarantined
  */
 export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Promise<void> {
   try {
@@ -163,7 +166,8 @@ async function commit(
 ) {
   const { route, usage } = exchange
   const settlement = settlementOf(exchange, deps, receipt)
-  // Tried again outside of the group and of the customer's turn, so that neither waits while the storage is away.
+  // No retry here: callers retry outside of the group and of the customer's turn, so that neither waits for an unavailable
+  // storage.
   const committed = await commitSettlement(deps.ledger, settlement, ONCE)
   deps.log('settled', {
     request_id: exchange.requestId,
@@ -191,7 +195,8 @@ function settlementOf(
     { tokens: exchange.usage, audioSeconds: exchange.billedSeconds },
     { discountPct: admission.discountPct, usdEur },
   )
-  // More was never reserved: a request that allows any number of tokens leaves a false count no other limit.
+  // The bill never exceeds the maximum reservation: where a request allows any number of tokens, this is the only limit on a
+  // false count.
   const isTooMuch = cost.nano > MAX_RESERVATION_NANO
   return {
     requestId,

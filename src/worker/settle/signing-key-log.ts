@@ -4,12 +4,12 @@ import { StorageUnavailable, type Storage } from '../storage/database.ts'
 import { findEnvelopeOf, hasSigningKey, rememberSigningKey } from '../storage/signing-keys.ts'
 
 /**
- * After this time it is looked for again: a database that was restored, or failed over, without it under a running router has it
- * again before long, ms.
+ * How long a stored key is assumed to be still stored, ms; after that it is checked again. So a database that was restored,
+ * or failed over, without the key while the router was running soon has it again.
  */
 const SURE_FOR_MS = 60_000
 
-/** A pair that was stored, and when it was last seen to be, ms. */
+/** A stored key with its envelope, and when it was last confirmed to be stored, ms. */
 interface StoredKey {
   readonly kid: string
   readonly envelopeSha256: string
@@ -27,7 +27,7 @@ export class SigningKeyLog {
   readonly #link: KeySource
   readonly #storage: Storage
   readonly #now: () => number
-  /** The latest pair that is known to be stored. */
+  /** The latest key and envelope that are known to be stored. */
   #stored: StoredKey | undefined
 
   constructor(link: KeySource, storage: Storage, now: () => number) {
@@ -37,9 +37,10 @@ export class SigningKeyLog {
   }
 
   /**
-   * Stores the key and its current envelope unless they are stored already. If no envelope can be captured, or the daemon signs
-   * with another key by now, an earlier one of the same key is enough, because it still proves the binding.
+   * Stores the key with its current envelope unless they are stored already. If no envelope can be captured, or the daemon
+   * meanwhile signs with another key, an earlier envelope of the same key is enough, because it still proves the binding.
    * @throws LinkUnavailable when the daemon does not answer, or there is no envelope of this key
+   * @throws StorageUnavailable when the storage does not answer
    */
   async remember(kid: string): Promise<void> {
     const known = await this.#link.state()
@@ -68,7 +69,10 @@ export class SigningKeyLog {
     await this.remember(kid)
   }
 
-  /** Whether the pair is known to be stored. Where the storage does not answer, what is stored next finds that out, too. */
+  /**
+   * Whether key and envelope are known to be stored. Stays true while the storage does not answer: storing the receipt then
+   * fails, too.
+   */
   async #isStored(kid: string, envelopeSha256: string): Promise<boolean> {
     const stored = this.#stored
     if (stored?.kid !== kid || stored.envelopeSha256 !== envelopeSha256) return false

@@ -4,12 +4,12 @@ import { flagOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../s
 import { admissionBatch } from './admit-sql.ts'
 import { releaseBatch, settlementBatch, settlementResult } from './settle-sql.ts'
 
-/** The operations of a database on its ledger: the engine's own, or else batches of SQL. */
+/** The ledger operations of a database: the engine's own, or else batches of SQL. */
 export function ledgerOf(db: Database): LedgerOperations {
   return db.ledger ?? sqlLedger(db)
 }
 
-/** The operations as batches of the SQL that all engines share: each is one transaction. */
+/** The ledger operations as batches of the SQL that all engines share. Each batch is one transaction. */
 export function sqlLedger(db: Pick<Database, 'batch'>): LedgerOperations {
   return {
     admit: async (entry) => {

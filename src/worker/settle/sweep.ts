@@ -27,15 +27,16 @@ export interface SweepReport {
 }
 
 /**
- * One bounded round of maintenance on the database of all customers: releases reservations that a crash left open,
- * removes expired receipt bodies together with evidence and heads that no receipt needs, and removes expired answers
- * kept for repeats.
+ * One bounded round of maintenance on the database of all customers: releases reservations that a crash left open, removes
+ * expired receipt bodies together with evidence and heads that no receipt needs, and removes expired answers kept for
+ * repeats.
  *
  * A body is removed in two transactions. Rewriting it at its own length makes SQLite overwrite the bytes in the file;
- * clearing alone would only mark them as free. A whole round lies between them, because a Durable Object may commit
- * everything one event does as one. Every step can be repeated, and two instances may sweep at once.
- * @param clock the time of the clock where `now` is another one: heads go by it, since routers that use one do not look
- *   whether it is still there, and so does what shows that it was set back
+ * clearing alone would only mark them as free. A whole round lies between the two, because a Durable Object may commit
+ * everything that one event does as one transaction. Every step is idempotent, and two instances may sweep at once.
+ * @param now the time up to which rows are due, ms
+ * @param clock the current time, ms, where `now` is another one. Heads do not expire before it, since routers that use a
+ *   head do not check whether it is still stored; and rows that lie too far after it show that the clock was set back
  */
 export async function sweep(
   db: Database,
@@ -72,7 +73,7 @@ export async function sweepAll(
   return { ...sum, next }
 }
 
-/** `body_state` grows to a byte here, so SQLite rebuilds the row and drops the filler. */
+/** Clears overwritten bodies. `body_state` grows from no bytes to one, so SQLite rebuilds the row without the filler. */
 async function clearBodies(db: Database, limit: number): Promise<number> {
   const [rows = []] = await db.batch([
     sql`UPDATE receipts SET jws = NULL, body_state = 2
@@ -84,7 +85,7 @@ async function clearBodies(db: Database, limit: number): Promise<number> {
   return rows.length
 }
 
-/** The receipts whose bodies have expired, as many as a round takes. */
+/** SQL condition: the oldest receipts whose bodies have expired, at most `limit`. */
 function expiredReceipts(now: number, limit: number): Statement {
   return sql`(customer_id, receipt_id) IN (SELECT customer_id, receipt_id FROM receipts
     WHERE body_state = 0 AND expires_at <= ${int64(now)} ORDER BY expires_at LIMIT ${limit})`
@@ -99,12 +100,13 @@ async function dropEvidence(db: Database, now: number, limit: number): Promise<v
 }
 
 /**
- * A head expires no earlier than each receipt that names it. It waits until all receipts that have expired are
- * overwritten, so that no stored receipt ever names one that is gone, whatever a clock does.
+ * Removes expired heads. A head expires no earlier than each receipt that names it. Heads stay while the body of any expired
+ * receipt is not yet overwritten, so that no stored receipt ever names a removed head, whatever the clock does.
  */
 async function dropHeads(db: Database, now: number, limit: number): Promise<void> {
   await db.batch([
-    // The time is compared in the outer condition, too: of a row that was just extended, PostgreSQL checks only that again.
+    // The outer condition repeats the time: when another transaction has just extended a row, PostgreSQL rechecks only that
+    // condition.
     sql`DELETE FROM receipt_heads WHERE expires_at <= ${int64(now)} AND sha256 IN (
         SELECT sha256 FROM receipt_heads WHERE expires_at <= ${int64(now)}
         ORDER BY expires_at LIMIT ${limit})
@@ -113,8 +115,8 @@ async function dropHeads(db: Database, now: number, limit: number): Promise<void
 }
 
 /**
- * Removes expired answers; the row stays for as long as a former owner of the claim could settle. Answers are
- * encrypted with a key that the storage never had, so they need not be overwritten.
+ * Removes expired answers. The row stays for as long as a former owner of the claim could settle. Answers are encrypted with
+ * a key that the storage never had, so they need not be overwritten.
  */
 async function dropAnswers(db: Database, now: number, limit: number): Promise<void> {
   await db.batch([
@@ -128,8 +130,9 @@ async function dropAnswers(db: Database, now: number, limit: number): Promise<vo
 }
 
 /**
- * Reservations from before the clock was set back begin now, so that those of processes that died lapse after the time they
- * were made for, and not after the step as well. Those of requests that go on are not needed for longer than that.
+ * Dates reservations from before the clock was set back to the current time and keeps their duration. Otherwise those of
+ * dead processes would stay for the length of the step as well. Requests that are still running do not need theirs for
+ * longer.
  */
 async function redateReservations(db: Database, clock: number, limit: number): Promise<void> {
   const ahead = sql`created_at > ${int64(clock + CLOCKS_DIFFER_MS)}`
@@ -149,7 +152,8 @@ async function redateReservations(db: Database, clock: number, limit: number): P
 }
 
 /**
- * Customer by customer, each under its own lock as in settlement, so that locks are always taken in the same order.
+ * Releases expired reservations, customer by customer and each under the customer's lock as in settlement, so that locks are
+ * always taken in the same order.
  */
 async function releaseExpired(db: Database, now: number, limit: number): Promise<number> {
   const [owners = []] = await db.batch([
@@ -182,7 +186,10 @@ function releaseOf(customerId: string, now: number, limit: number): readonly Sta
   ]
 }
 
-/** The earliest times at which rows fall due; an overwritten body is due at once. D1 allows five terms in a UNION. */
+/**
+ * The earliest times at which rows are due; an overwritten body (`body_state` 1) is always due. One statement each, because
+ * D1 allows only five terms in a UNION.
+ */
 const DUE = [
   'SELECT MIN(expires_at) AS due FROM reservations',
   'SELECT MIN(expires_at) AS due FROM receipts WHERE body_state = 0',
@@ -195,7 +202,10 @@ const DUE = [
 
 const HEADS_DUE = raw('SELECT MIN(expires_at) AS due FROM receipt_heads')
 
-/** @param lead by how much the time of the sweep is ahead of the clock, which heads go by, ms */
+/**
+ * The time at which the next row is due, ms; undefined where none is.
+ * @param lead by how much the time of the sweep is ahead of the clock, which decides about heads, ms
+ */
 async function nextDue(db: Database, lead: number): Promise<number | undefined> {
   const [heads = [], ...rest] = await db.batch([HEADS_DUE, ...DUE])
   const times = [...timesOf(heads).map((time) => time + lead), ...rest.flatMap(timesOf)]

@@ -7,26 +7,28 @@ import type { LedgerOperations } from './ledger-operations.ts'
 import { packBatches, type PackedBatches } from './packed-batches.ts'
 import { isRead } from './sql.ts'
 
-/** The calls that carry batches to the one database of all. Each answers the outcome of each batch, in order. */
+/**
+ * The calls that carry batches to the one database of all customers. Each resolves to the outcome of each batch, in order.
+ */
 export interface BatchCalls {
   write(packed: PackedBatches): Promise<readonly BatchOutcome[]>
   read(packed: PackedBatches): Promise<readonly BatchOutcome[]>
-  /** Carries out operations on the ledger; absent: they are batches. */
+  /** Carries out operations on the ledger; absent: the engine runs them as batches of SQL. */
   readonly operate?: (calls: readonly LedgerCall[]) => Promise<readonly LedgerOutcome[]>
-  /** Carries out an operation at once where that is possible; undefined: it is not, and nothing was changed. */
+  /** Carries out an operation synchronously; undefined: this is not possible now, and nothing was changed. */
   readonly atOnce?: ((call: LedgerCall) => LedgerOutcome | undefined) | undefined
 }
 
-/** Maximum number of batches or operations in one transaction: it delays others by some tens of milliseconds. */
+/** Maximum number of batches or operations in one transaction; such a transaction delays others by tens of milliseconds. */
 const MAX_BATCHES = 128
 
 /**
- * Maximum size of one call: calls between objects carry 32 MiB; a receipt has a thousand characters, evidence
- * up to millions.
+ * Maximum size of one call. Calls between Durable Objects carry 32 MiB; a receipt has a thousand characters, evidence up to
+ * millions.
  */
 const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024
 
-/** An operation without its receipt and its kept answer. */
+/** Size of an operation without its receipt and its kept answer, characters. */
 const SMALL_CALL_CHARACTERS = 1_000
 
 /** Far longer than any transaction takes; after that it is unknown whether the batch was committed. */
@@ -39,11 +41,11 @@ const RULES = {
 }
 
 /**
- * A storage whose writes of one moment share a call and a transaction. Without the batcher, a request costs 1.25 times
- * the CPU at 16 connections and 1.61 times at 64 (docs/performance-findings.md, "What each batcher saves").
+ * A storage that combines writes which arrive together into one call and one transaction. Without the batcher, a request
+ * costs 1.25 times the CPU at 16 connections and 1.61 times at 64 (docs/performance-findings.md, "What each batcher saves").
  *
- * Batches that only read are sent alone: they need no commit, their results may be large, and a slow or failing one
- * must not affect the writes of others.
+ * Batches that only read are sent alone: they need no commit, their results may be large, and a slow or failing one must not
+ * affect the writes of others.
  */
 export function batchedStorage(calls: BatchCalls, host: BatchDeps): Storage {
   const write = createBatcher<readonly Statement[], BatchOutcome>(host, {
@@ -68,7 +70,9 @@ interface DatabaseParts {
   readonly ledger: LedgerOperations | undefined
 }
 
-/** The database of a customer, or of none. Each request opens some, so it is little more than the id. */
+/**
+ * The database of a customer, or of the directory (undefined). Each request opens some, so it holds little more than the id.
+ */
 class BatchedDatabase implements Database {
   readonly #parts: DatabaseParts
   readonly #customerId: string | undefined
@@ -89,12 +93,12 @@ class BatchedDatabase implements Database {
   }
 }
 
-/** A statement that tells the engine whose account alone it changes, where that is known. */
+/** Adds the customer to a statement that writes, where it is known: the engine then knows that no other account changes. */
 function writtenFor(customerId: string | undefined, statement: Statement): Statement {
   return customerId === undefined || isRead(statement) ? statement : { ...statement, customerId }
 }
 
-/** The operations of a ledger, of which those of one moment share a call unless they need none. */
+/** The operations of a ledger. Those that arrive together share a call, unless `atOnce` can decide them without one. */
 function batchedLedger(
   operate: NonNullable<BatchCalls['operate']>,
   atOnce: BatchCalls['atOnce'],
@@ -104,14 +108,14 @@ function batchedLedger(
   const rules = { ...RULES, run: operate, size }
   const batched = createBatcher<LedgerCall, LedgerOutcome>(host, rules)
   if (atOnce === undefined) return ledgerBehind(batched)
-  // Settlements are coalesced before they are stored, and most other operations need no call that they could join.
+  // Settlements are coalesced already, and `atOnce` decides most other operations, so there is hardly anything to wait for.
   const settle = createMomentBatcher<LedgerCall, LedgerOutcome>(host, rules)
   return ledgerBehind((call) =>
     call.kind === 'settle' ? settle(call) : (atOnce(call) ?? batched(call)),
   )
 }
 
-/** The longest texts of an operation, and room for the rest. */
+/** Approximate size of an operation: its longest texts, and room for the rest. */
 function charactersOfCall(call: LedgerCall): number {
   if (call.kind === 'evidence') return SMALL_CALL_CHARACTERS + call.evidence.dataB64.length
   if (call.kind !== 'settle') return SMALL_CALL_CHARACTERS
@@ -119,7 +123,7 @@ function charactersOfCall(call: LedgerCall): number {
   return SMALL_CALL_CHARACTERS + (receipt?.jws.length ?? 0) + (answer?.length ?? 0)
 }
 
-/** Characters of the parameters: the statement texts of one call are few and sent once. */
+/** Characters of the parameters; the statement texts are not counted, because a call has few and sends each once. */
 function charactersOf(statements: readonly Statement[]): number {
   let sum = 0
   for (const { params } of statements) {

@@ -2,10 +2,11 @@
 const TIME_DIGITS = 12
 
 /**
- * Makes ids that the indexes of the ledger keep together: they begin with the time, so that what all workers of one moment
- * write is next to each other, of each customer in the keys that begin with a customer. A commit of a moment's rows then writes a
- * few neighbouring pages, where ids without any order would be one page each, and a random one to read besides, as soon as
- * there are many rows. Otherwise they are UUIDs v4, since clients may hold an id against that form.
+ * Makes ids that are close together in the ledger's indexes if they are made at the same time: they begin with the time,
+ * like a UUID v7. Rows that all workers write at one time are then neighbours (within each customer, where the key begins
+ * with the customer). A commit writes a few neighbouring pages; with random ids it would write a page for each row and, in a
+ * large table, read that page first. Everything but the time digits is that of a UUID v4, because clients may check that
+ * form.
  * @param randomId makes a UUID v4, of which 74 random bits are kept
  * @param now ms since the epoch
  */

@@ -2,28 +2,29 @@ import { after, startDeadline } from '../batching/deadline-timer.ts'
 import { IdlePlaces } from './idle-places.ts'
 import { DeadlinePassed, type OperationDeadline } from './operation-deadline.ts'
 
-/** One connection of a pool, used by one batch at a time. */
+/** One connection of a pool, used by one task at a time. */
 export interface PooledConnection {
-  /** Drops the connection without waiting for an answer. */
+  /** Closes the connection without waiting for answers. */
   discard(): void
-  /** Whether the other side answers, as soon as it does. Never rejects. */
+  /** Resolves to whether the server answers, as soon as it does. Never rejects. */
   isAlive(): Promise<boolean>
 }
 
-/** For whom a connection is used, and for what. */
+/** Who uses a connection, and for what. */
 export interface PoolUser {
   readonly owner: string
   readonly reads: boolean
-  /** Whether it is known to wait for a row that another transaction has locked. */
+  /** Whether the work is known to wait for a row that another transaction has locked. */
   readonly waits?: boolean
 }
 
 export interface ConnectionPool<L extends PooledConnection> {
   /**
-   * Gives `work` exclusive use of a connection, first come, first served, but no owner more than its share, and reads no
-   * more than half of all, so that no number of them keeps a write waiting; likewise work that waits for locked rows.
-   * @throws DeadlinePassed when the deadline passes first; the connection of the work is then replaced, because a late result
-   *   on it could not be matched to its query
+   * Gives `work` exclusive use of a connection, in order of arrival within these limits: each owner has at most `share`
+   * connections for reads and as many for writes; reads have at most half of all connections, so that they never block
+   * writes; and so has work that waits for locked rows.
+   * @throws DeadlinePassed when the deadline passes first; the connection of running work is then discarded, because a late
+   *   result could not be matched to its query
    */
   use<Result>(
     user: PoolUser,
@@ -36,8 +37,8 @@ export interface ConnectionPoolOptions<L extends PooledConnection> {
   readonly open: () => L
   readonly size: number
   /**
-   * Maximum number of connections of one owner for writing, and as many for reading: its writes wait for each other's
-   * locks and must leave connections for others.
+   * Maximum number of connections that one owner has for writing, and the same number for reading. The writes of one owner
+   * wait for each other's locks, so more connections would only be taken from others.
    */
   readonly share: number
   /** Whether a connection can still be used after its work failed with this error. */
@@ -47,24 +48,28 @@ export interface ConnectionPoolOptions<L extends PooledConnection> {
 }
 
 /**
- * What is between may have forgotten a connection that was idle for so long, and tell neither side: work on it would wait until
- * its time is up. So it is asked first. A new one would cost each use after a rest more than the question does.
+ * After this idle time, a connection is probed before its use, ms: a firewall or proxy may have dropped it without telling
+ * either side, and work on it would wait until its deadline. Opening a new connection after each pause would cost more than
+ * the probe.
  */
 const MAX_IDLE_MS = 60_000
 
-/** How long such a connection may take to answer. */
+/** How long a probed connection may take to answer, ms. */
 const MAX_ANSWER_MS = 250
 
 /**
- * A connection that was idle for so long is closed at the next look, of which there is one in the same time: the last ones of a busy
- * hour are of no more use.
+ * Idle connections are checked at this interval and closed when they have been idle for as long, ms: after a busy hour most
+ * of them are not needed any more.
  */
 const CLOSE_IDLE_MS = 5 * 60_000
 
-/** So that connections follow a database that has moved, and its server's memory of each is freed. */
+/**
+ * Connections older than this are replaced, ms, so that they follow a database that has moved, and free the memory that its
+ * server holds for each.
+ */
 const MAX_AGE_MS = 30 * 60_000
 
-/** A connection, and since when it is there and idle. */
+/** A connection, when it was opened, and since when it has been idle, ms since the epoch. */
 interface Kept<L extends PooledConnection> {
   readonly connection: L
   readonly openedAt: number
@@ -72,8 +77,8 @@ interface Kept<L extends PooledConnection> {
 }
 
 /**
- * A pool of connections, each opened at its first use, renewed between two uses once it is old or no longer answers, and closed
- * when it was not used for long.
+ * A pool of connections. Each is opened at its first use, replaced between two uses when it is old or does not answer, and
+ * closed when it has been idle for long.
  */
 export function createConnectionPool<L extends PooledConnection>(
   options: ConnectionPoolOptions<L>,
@@ -82,7 +87,7 @@ export function createConnectionPool<L extends PooledConnection>(
   const queue = createConnectionQueue<Kept<L>>(options, watchIdle)
   let isWatched = false
 
-  /** Looks at idle connections from time to time, as long as there are any. */
+  /** Checks idle connections at intervals, as long as there are any. */
   function watchIdle(): void {
     if (isWatched || !queue.idle.hasOpen) return
     isWatched = true
@@ -105,7 +110,7 @@ export function createConnectionPool<L extends PooledConnection>(
   ): Promise<Pick<Kept<L>, 'connection' | 'openedAt'>> {
     if (kept !== undefined) {
       const [idleMs, ageMs] = [now() - kept.idleSince, now() - kept.openedAt]
-      // After the clock was set back nothing says how long it was idle.
+      // A negative time means that the clock was set back: how long the connection was idle is then unknown.
       const isFresh = idleMs >= 0 && idleMs < MAX_IDLE_MS
       if (ageMs < MAX_AGE_MS && (isFresh || (await answers(kept.connection)))) {
         return kept
@@ -131,7 +136,7 @@ export function createConnectionPool<L extends PooledConnection>(
         release(user, undefined)
         throw error
       })
-      // The time may have passed while the connection was asked whether it answers.
+      // The deadline may have passed during the probe.
       await unlessPassed(passed).catch((error: unknown) => {
         release(user, ready)
         throw error
@@ -145,8 +150,8 @@ export function createConnectionPool<L extends PooledConnection>(
 }
 
 /**
- * Work that is given up at once would only cost its connection.
- * @throws DeadlinePassed where the time is up already
+ * Starts no work after the deadline, because it would be given up at once, at the cost of its connection.
+ * @throws DeadlinePassed where the deadline has passed
  */
 async function unlessPassed(passed: Promise<never>): Promise<void> {
   await Promise.race([passed, Promise.resolve()])
@@ -174,8 +179,8 @@ async function runOn<L extends PooledConnection, Result>(
 }
 
 /**
- * Hands out connections; undefined stands for one that is not open.
- * @param onIdle called when one has become idle
+ * Hands out the places of the pool; undefined stands for a place whose connection is not open.
+ * @param onIdle called when a place has become idle
  */
 function createConnectionQueue<L>(
   { size, share }: Pick<ConnectionPoolOptions<PooledConnection>, 'size' | 'share'>,

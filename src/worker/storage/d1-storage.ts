@@ -9,9 +9,9 @@ import { isSqliteRefusal } from './sqlite-refusal.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /**
- * One D1 database for all customers; every key and every WHERE of the schema names the customer. It runs one batch after
- * another, so few reads are sent at a time: admission and settlement wait behind no more than those.
- * @param now ms
+ * One D1 database for all customers; every key and every WHERE of the schema names the customer. D1 runs one batch after
+ * another, so only a few reads are sent at a time: admissions and settlements then wait behind no more than these.
+ * @param now ms since the epoch
  */
 export function d1Storage(binding: D1Database, now: () => number): Storage {
   const reads = new ReadGate(now)

@@ -4,7 +4,7 @@ import { driverSocket, type DriverSocket } from './driver-socket.ts'
 /** A network whose TLS accepts the operator's database authorities and no others. */
 export type DatabaseNetwork = Pick<Fetcher, 'connect'>
 
-/** The database was reached, but not under TLS that the configured authorities vouch for. */
+/** The database was reached, but not over TLS with a certificate that the configured authorities have signed. */
 export class DatabaseNotProven extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -17,10 +17,11 @@ const SSL_REQUEST = Uint8Array.of(0, 0, 0, 8, 4, 210, 22, 47)
 const ACCEPTED = 'S'.charCodeAt(0)
 
 /**
- * Connects to a database and goes over to TLS before anything else is sent. The server must hold a certificate for
- * `host` that the network's authorities have signed.
- * @param timeoutMs for the whole of it
+ * Connects to a database and upgrades to TLS before anything else is sent. The server must present a certificate for `host`
+ * that the network's authorities have signed.
+ * @param timeoutMs for connection and handshake together
  * @throws DatabaseNotProven when the server offers no TLS, or its certificate is not accepted
+ * @throws Error when the database does not answer in time
  */
 export async function connectProven(
   network: DatabaseNetwork,
@@ -55,7 +56,7 @@ function startDeadline(timeoutMs: number) {
   return { passed, stop: () => clearTimeout(timer) }
 }
 
-/** The runtime does not tell the worker why; its own log does. */
+/** Reports a failed handshake. The runtime writes the reason only to its own log. */
 function handshakeFailed(cause: unknown): never {
   throw new DatabaseNotProven(
     "the database's certificate is not accepted: service.database_ca vouches for none that it shows for its host name",
@@ -63,7 +64,10 @@ function handshakeFailed(cause: unknown): never {
   )
 }
 
-/** Asks for TLS. More than one byte in answer would have been sent by somebody before TLS began (CVE-2021-23222). */
+/**
+ * Requests TLS. Refuses an answer of more than one byte: an attacker could have injected the rest before TLS began
+ * (CVE-2021-23222).
+ */
 async function requestTls(socket: Socket): Promise<void> {
   const writer = socket.writable.getWriter()
   const reader = socket.readable.getReader()

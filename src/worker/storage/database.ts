@@ -11,7 +11,7 @@ export type SqlValue = string | number | null
 export interface Statement {
   readonly sql: string
   readonly params: readonly SqlValue[]
-  /** Of a write by the storage of one customer (`Storage.customer`): whose. Absent: it may change the rows of any. */
+  /** The customer of a write through `Storage.customer`; absent: the statement may change rows of any customer. */
   readonly customerId?: string
 }
 
@@ -23,18 +23,19 @@ export interface Database {
    * @throws StorageUnavailable when the engine cannot be reached or is out of space or locked
    */
   batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>
-  /** The engine's own operations on the ledger; absent: they are batches (`settle/sql-ledger.ts`). */
+  /** The engine's own ledger operations; absent: they run as batches of SQL (`settle/sql-ledger.ts`). */
   readonly ledger?: LedgerOperations | undefined
 }
 
-/** Makes a wait of maybe seconds for what another transaction has locked. */
+/** Performs a wait, of perhaps seconds, for a row that another transaction has locked. */
 export type Aside = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 export interface Storage {
   /**
-   * The rows of one customer. What is written through it must change the account of no other: an engine may lock, or read
-   * again, that one alone. The id must have passed its MAC check before.
-   * @param aside makes waits in which others need not wait, too; by default nothing is done about them
+   * The rows of one customer. Writes through it must not change any other customer's account: an engine may lock, or read
+   * again, only this one. The id must have passed its MAC check.
+   * @param aside performs waits for locked rows, for example so that other requests need not wait, too; by default they are
+   *   simply awaited
    */
   customer(id: string, aside?: Aside): Database
   /** Data of no single customer (the directory secret, customer ids, signing keys), in the same database. */
@@ -42,15 +43,15 @@ export interface Storage {
 }
 
 /**
- * One bounded round of a database's maintenance, and when the next one is due (ms since the epoch; undefined: none is
- * scheduled). The engines only run it.
+ * Runs one bounded round of a database's maintenance, and returns when the next one is due (ms since the epoch; undefined:
+ * none is scheduled). The engines only call it.
  */
 export type Sweep = (db: Database, now: number) => Promise<{ readonly next: number | undefined }>
 
-/** How long after a write the next round runs at the latest. */
+/** The latest time after a write at which the next round runs, ms. */
 export const SWEEP_AFTER_WRITE_MS = 60_000
 
-/** The shortest pause between two rounds, so that a backlog is worked off without starving requests. */
+/** The shortest pause between two rounds, ms, so that a backlog does not starve requests. */
 export const SWEEP_PAUSE_MS = 250
 
 /** The engine does not answer: nothing may be served or billed. */

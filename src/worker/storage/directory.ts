@@ -2,7 +2,7 @@ import type { Database } from './database.ts'
 import { textOf } from './row.ts'
 import { int64, raw, sql } from './sql.ts'
 
-/** The directory's rows that are neither a customer's own nor a signing key. */
+/** Rows of the directory other than signing keys. */
 
 const KEYRING_SECRET = 'keyring'
 
@@ -21,7 +21,7 @@ export async function keyringSecret(
     sql`SELECT value FROM secrets WHERE name = ${KEYRING_SECRET}`,
   ])
   const [row] = rows
-  if (row === undefined) throw new Error('internal error: the keyring secret was not kept')
+  if (row === undefined) throw new Error('internal error: the keyring secret was not stored')
   return textOf(row, 'value')
 }
 

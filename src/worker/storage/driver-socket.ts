@@ -9,7 +9,7 @@ interface Listeners {
   removeAllListeners(): void
 }
 
-/** What the PostgreSQL driver uses of a Node socket. */
+/** The part of a Node socket that the PostgreSQL driver uses. */
 export interface DriverSocket extends Listeners {
   readonly readyState: 'open' | 'closed'
   write(chunk: Uint8Array, done?: () => void): boolean
@@ -18,8 +18,8 @@ export interface DriverSocket extends Listeners {
 }
 
 /**
- * Shows an open socket of the runtime to the driver: `data` with a `Buffer` for each chunk, `error`, and at the end
- * `close` once.
+ * Adapts an open socket of the runtime to the driver's interface: it emits `data` with a `Buffer` for each chunk, `error`,
+ * and finally `close` once.
  */
 export function driverSocket(socket: Socket): DriverSocket {
   const { emit, ...listeners } = createListeners()
@@ -49,7 +49,8 @@ export function driverSocket(socket: Socket): DriverSocket {
     done?.()
   }
 
-  // The driver adds its listeners as soon as it has the socket; the server speaks only when spoken to.
+  // No chunk can be missed: the driver adds its listeners as soon as it has the socket, and the server only answers
+  // requests.
   void readAll(socket, (chunk) => emit('data', Buffer.from(chunk))).then(close, failed)
 
   return {

@@ -13,17 +13,20 @@ export interface StoreTarget {
   batches(packed: PackedBatches): PromiseLike<readonly BatchOutcome[]>
   /** The outcome of each operation, in order. */
   operations(calls: readonly LedgerCall[]): PromiseLike<readonly LedgerOutcome[]>
-  /** The same for operations that were left in the object's isolate (`LocalLedger.handOver`). */
+  /**
+   * Carries out the operations that a request of the same isolate left under this ticket (`LocalLedger.handOver`), and adds
+   * the outcomes to them.
+   */
   operationsLeft(ticket: number): PromiseLike<void>
 }
 
 const OBJECT = 'ledger'
 
 /**
- * One object, and so one SQLite file, for everything. Batches of requests that arrive together reach it in one call and
- * are committed in one transaction: with a file for each customer, every request would wait for the disk twice, on the
- * one thread that serves all of them (docs/performance-findings.md, "One file, and no savepoints").
- * @param local the way to the object's ledger in this isolate, where the object is in it
+ * One Durable Object, and so one SQLite file, for all customers. Batches of requests that arrive together reach it in one
+ * call and are committed in one transaction. With one file per customer, every request would wait for the disk twice, on the
+ * one thread that serves them all (docs/performance-findings.md, "One file, and no savepoints").
+ * @param local gives access to the object's ledger where the object runs in this isolate
  */
 export function durableObjectStorage(
   namespace: ObjectNamespace<StoreTarget>,

@@ -2,11 +2,12 @@ import type { SqlValue } from './database.ts'
 import type { SyncStore } from './sync-store.ts'
 
 /**
- * The SQLite database of a Durable Object. Nothing else runs between two of its statements that are not awaited.
+ * The SQLite database of a Durable Object. Statements that run without an `await` between them are never interleaved with
+ * other work.
  *
- * What `transactionSync` has written, the runtime commits right after the JavaScript that wrote it, and until then it sends nothing
- * that leaves the object (the output gate). When that commit fails, the gate breaks: every answer that waits behind it becomes
- * an error, the object can write no more, and its next call makes a new instance.
+ * The runtime commits a `transactionSync` right after the JavaScript that ran it, and sends nothing out of the object before
+ * that (the output gate). If the commit fails, the gate breaks: every answer that waits behind it becomes an error, the
+ * object can no longer write, and the next call to it creates a new instance.
  */
 export function durableObjectStore(storage: DurableObjectStorage): SyncStore {
   return {

@@ -1,9 +1,9 @@
-/** The places of a pool that nobody uses: with a connection that is open, or without one. */
+/** The idle places of a connection pool, some with an open connection and some without. */
 export class IdlePlaces<L> {
   #open: L[] = []
   #closed: number
 
-  /** @param size how many places there are, of which none has a connection */
+  /** @param size the number of places, all without a connection at first */
   constructor(size: number) {
     this.#closed = size
   }
@@ -16,7 +16,9 @@ export class IdlePlaces<L> {
     return this.#open.length > 0
   }
 
-  /** The connection that was used last; undefined: there is none, and the place is without. */
+  /**
+   * Takes a place with the most recently used connection; undefined: no place has a connection, and one without was taken.
+   */
   take(): L | undefined {
     const connection = this.#open.pop()
     if (connection === undefined) this.#closed -= 1
@@ -28,7 +30,10 @@ export class IdlePlaces<L> {
     else this.#open.push(connection)
   }
 
-  /** Takes connections out of their places. */
+  /**
+   * Removes the connections that are old, and keeps their places.
+   * @returns the connections, for the caller to close
+   */
   empty(isOld: (connection: L) => boolean): readonly L[] {
     const { old = [], rest = [] } = Object.groupBy(this.#open, (one) =>
       isOld(one) ? 'old' : 'rest',

@@ -12,10 +12,10 @@ import type {
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
-/** One operation on the ledger, as it is sent to where the ledger is. */
+/** One operation on the ledger in the form in which it is sent to the engine. */
 export type LedgerCall = AccountCall | FindCall | EvidenceCall
 
-/** An operation that every engine has, if only as SQL. */
+/** An operation that every engine supports, if only as SQL. */
 export type AccountCall = AdmitCall | SettleCall | ReleaseCall
 
 export interface AdmitCall {
@@ -26,9 +26,12 @@ export interface AdmitCall {
 export interface SettleCall {
   readonly kind: 'settle'
   readonly entry: SettlementEntry
-  /** The entry as JSON, where it came as that. */
+  /** The entry as JSON, where it was received as text. */
   readonly text?: string
-  /** The last moment at which it may be made, ms: later nobody awaits the outcome, and what is billed may have been withheld. */
+  /**
+   * The latest time to carry out the settlement, ms since the epoch: later nobody awaits the outcome, and the answer to be
+   * billed may have been withheld.
+   */
   readonly until?: number
 }
 
@@ -47,7 +50,9 @@ export interface EvidenceCall {
   readonly evidence: StoredEvidence
 }
 
-/** How it ended. Error classes do not survive such a call, so the kind of failure is transferred as data. */
+/**
+ * The outcome of a call. Error classes do not survive a call between processes or objects, so the kind of failure is data.
+ */
 export type LedgerOutcome =
   | { readonly ok: true; readonly kind: 'admit'; readonly facts: AdmissionFacts | null }
   | { readonly ok: true; readonly kind: 'settle'; readonly result: SettlementResult }
@@ -64,12 +69,15 @@ export function failedCall(error: unknown): FailedCall {
   return failedOutcome(message, isSqliteRefusal(message))
 }
 
-/** Whether operations may have changed something. */
+/** Whether any of these operations may have changed something. */
 export function haveChanged(outcomes: readonly LedgerOutcome[]): boolean {
   return outcomes.some((outcome) => outcome.ok && outcome.kind !== 'find')
 }
 
-/** Carries out a call. @throws what the operation throws */
+/**
+ * Carries out a call on these operations.
+ * @throws what the operation throws
+ */
 export async function carryOut(
   operations: LedgerOperations,
   call: AccountCall,
@@ -83,7 +91,10 @@ export async function carryOut(
   return { ok: true, kind: 'release', released: await operations.release(call.requestId) }
 }
 
-/** The operations of a ledger that is reached by calls. `call` returns the outcome of one, or resolves to it. */
+/**
+ * The operations of a ledger that is reached by calls.
+ * @param call carries out one call, synchronously or not
+ */
 export function ledgerBehind(
   call: (call: LedgerCall) => LedgerOutcome | Promise<LedgerOutcome>,
 ): LedgerOperations {

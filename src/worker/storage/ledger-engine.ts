@@ -3,25 +3,28 @@ import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
 import type { SqliteAnswer } from './sqlite-batches.ts'
 import type { SyncStore } from './sync-store.ts'
 
-/** What owns a SQLite database and keeps the ledger in it (`embedded/embedded-ledger.ts`). */
+/** A ledger engine that owns a SQLite database (`embedded/embedded-ledger.ts`). */
 export interface LedgerEngine {
-  /** The same as a database, for maintenance beside it. */
+  /** The ledger as a database, for maintenance. */
   readonly database: Database
   /**
-   * Prepares it for its first operation. The schema must be up to date.
-   * @param held what an engine held whose place this one takes
+   * Prepares the engine for its first operation. The schema must be up to date.
+   * @param held the reservations that the engine's predecessor held in memory
    */
   open(held?: readonly HeldReservation[]): Promise<void>
   /** Carries out operations that arrived together, and commits them together. Never throws. */
   operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]>
   /**
-   * Carries out an operation in memory, without any I/O, so that a request of the same isolate may ask for it in its own
-   * context. Undefined: it cannot be decided so, and nothing was changed. Never throws.
+   * Carries out an operation in memory, without any I/O, so that a request of the same isolate may call it in its own
+   * context. Never throws.
+   * @returns undefined where memory cannot decide it now; nothing is changed then
    */
   atOnce(call: LedgerCall): LedgerOutcome | undefined
-  /** The open reservations in its memory, and those of requests whose settlement may not have been committed. */
+  /**
+   * The open reservations in the engine's memory, including those of requests whose settlement may not have been committed.
+   */
   held(): readonly HeldReservation[]
-  /** Runs batches, which see all operations that were answered. Never throws for what SQL did. */
+  /** Runs batches, which see the effects of all answered operations. Errors of SQL are outcomes, not exceptions. */
   batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]>
 }
 
@@ -38,9 +41,11 @@ export interface HeldReservation {
 export interface LedgerEngineDeps {
   /** Runs work after a time in ms. */
   readonly later: (ms: number, work: () => Promise<void>) => void
-  /** How many settlements go into the tables at once, without waiting for the time that fewer wait; absent: the engine's own number. */
+  /**
+   * The number of settlements after which a fold runs at once instead of waiting for its time; absent: the engine's default.
+   */
   readonly foldAt?: number
 }
 
-/** Makes the engine for a store. */
+/** Creates the engine for a store. */
 export type OpenLedger = (store: SyncStore, deps: LedgerEngineDeps) => LedgerEngine

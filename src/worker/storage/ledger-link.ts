@@ -13,18 +13,18 @@ import { ConnectionEnded, type Reply } from '../calls/message-connection.ts'
 import { OwnSignal } from '../calls/own-signal.ts'
 import { storageError } from './batch-outcome.ts'
 
-/** The pinned mTLS service that leads to the ledger process. */
+/** The pinned mTLS service binding to the ledger process. */
 export interface LedgerBinding {
   fetch(url: string, init: RequestInit): Promise<Response>
 }
 
 export interface LedgerLinkHost extends BatchDeps {
-  /** Told when an open connection for messages has ended, with the number of its open calls. */
+  /** Called when an open message connection has ended, with the number of its open calls. */
   readonly messagesEnded?: ((calls: number) => void) | undefined
 }
 
 export interface LedgerCallTerms {
-  /** Of outcomes that are expected. */
+  /** Number of outcomes that are expected. */
   readonly count: number
   readonly timeoutMs: number
 }
@@ -36,7 +36,7 @@ const ORIGIN = 'https://ledger'
 
 const decoder = new TextDecoder()
 
-/** Makes the calls of the ledger process. Each call has the time of its own request. */
+/** Calls the ledger process. Each call has its own deadline. */
 export class LedgerLink {
   readonly #binding: LedgerBinding
   readonly #host: LedgerLinkHost
@@ -49,12 +49,18 @@ export class LedgerLink {
     this.#kept = new KeptConnection(target, host, (calls) => host.messagesEnded?.(calls))
   }
 
-  /** Over HTTP: answers may be large, or take long. @throws StorageUnavailable when there is no answer, or not this one */
+  /**
+   * Calls over HTTP, for answers that may be large or take long.
+   * @throws StorageUnavailable when there is no valid answer in time
+   */
   call<Outcome>(path: string, body: string, terms: LedgerCallTerms): Promise<readonly Outcome[]> {
     return this.#outcomes(path, body, terms, (...post) => this.#overHttp(...post))
   }
 
-  /** As a message, which costs less; over HTTP where that cannot be. @throws StorageUnavailable as `call` does */
+  /**
+   * Calls with a message, which costs less, or over HTTP where that is not possible.
+   * @throws StorageUnavailable when there is no valid answer in time
+   */
   callSmall<Outcome>(
     path: string,
     body: string,
@@ -74,7 +80,8 @@ export class LedgerLink {
     const deadline = startDeadline(timeoutMs, this.#host.now, passed)
     try {
       const outcomes = await post(path, body, signal)
-      if (!Array.isArray(outcomes) || outcomes.length !== count) throw new Error('other outcomes')
+      if (!Array.isArray(outcomes) || outcomes.length !== count)
+        throw new Error('the ledger process returned the wrong number of outcomes')
       // The ledger is the same program, behind a pinned certificate.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       return outcomes as Outcome[]
@@ -93,7 +100,7 @@ export class LedgerLink {
     try {
       return await this.#outcomesIn(await connection.call(call, signal), signal)
     } catch (error) {
-      // What was sent may have been committed.
+      // A call that was sent may have been committed, so it is not retried here.
       if (!(error instanceof ConnectionEnded) || error.wasSent) throw error
       signal.throwIfAborted()
       return this.#overHttp(path, body, signal)
@@ -101,13 +108,13 @@ export class LedgerLink {
   }
 
   #outcomesIn({ kind, head, body }: Reply, signal: OwnSignal): unknown {
-    const told: unknown = JSON.parse(head)
+    const headJson: unknown = JSON.parse(head)
     if (kind === MESSAGE_KINDS.waiting) {
-      const path = `${LEDGER_PATHS.waiting}/${waitingHeadSchema.parse(told).waiting}`
+      const path = `${LEDGER_PATHS.waiting}/${waitingHeadSchema.parse(headJson).waiting}`
       return this.#fetch(path, {}, signal)
     }
-    if (kind !== MESSAGE_KINDS.answer) throw new Error('no answer of a ledger')
-    expectSuccess(answerHeadSchema.parse(told).status)
+    if (kind !== MESSAGE_KINDS.answer) throw new Error('the message is not an answer')
+    expectSuccess(answerHeadSchema.parse(headJson).status)
     return JSON.parse(decoder.decode(body))
   }
 

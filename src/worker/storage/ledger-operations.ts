@@ -1,10 +1,10 @@
 import type { RouterConfig } from '../../protocol/config.ts'
 
 /**
- * The operations on the ledger that every request needs. They carry plain data that JSON can hold, so that an engine may
- * run them wherever its data is: in the object or thread that holds the accounts, or in a function of the database. Money is
- * decimal text in nano-EUR, times are ms since the epoch. An engine may carry out those that arrive together in one call
- * and one transaction; each is applied completely or not at all, and repeating one changes nothing.
+ * The ledger operations that every request needs. Their data is plain JSON data, so that an engine may run them wherever its
+ * data is: in the object or process that holds the accounts, or in a function of the database. Money is decimal text in
+ * nano-EUR, times are ms since the epoch. An engine may carry out operations that arrive together in one call and one
+ * transaction. Each is atomic and idempotent.
  */
 export interface LedgerOperations {
   /**
@@ -24,14 +24,16 @@ export interface LedgerOperations {
    */
   release(requestId: string): Promise<boolean>
   /**
-   * Finds a key and brings what its admissions need into the memory of the engine. Undefined: there is no such key. Absent
-   * where an engine has no such memory.
+   * Finds a key, and loads into the engine's memory what admissions with it need. Resolves to undefined where there is no
+   * such key. Absent where an engine has no such memory.
    * @throws StorageUnavailable when the engine does not answer
    */
   readonly findKey?: ((key: LedgerKey) => Promise<KeyFacts | undefined>) | undefined
   /**
-   * Stores a piece of evidence for the customer's receipts that name it. Absent where it is a batch of SQL.
-   * @throws StatementRefused, StorageUnavailable
+   * Stores a piece of evidence for the customer's receipts that name it. Absent where the engine does this with a batch of
+   * SQL.
+   * @throws StatementRefused when a value leaves its range
+   * @throws StorageUnavailable when the engine does not answer
    */
   readonly storeEvidence?: ((evidence: StoredEvidence) => Promise<void>) | undefined
 }
@@ -53,7 +55,7 @@ export interface LedgerKey {
   readonly keyHash: string
 }
 
-/** What is known of a key that exists. */
+/** The facts about a key that exists. */
 export interface KeyFacts {
   readonly keyName: string
   /** When the key expires; null: never. */
@@ -65,9 +67,9 @@ export interface KeyFacts {
 export interface AdmissionEntry {
   readonly requestId: string
   readonly key: LedgerKey
-  /** The plans of the configuration; `termsOfPlan` finds a customer's among them. */
+  /** The plans of the configuration; `termsOfPlan` finds the customer's plan among them. */
   readonly plans: RouterConfig['plans']
-  /** The most that the request may cost, by the discount of a plan in whole percent: one for each discount of `plans`. */
+  /** The maximum cost of the request, by plan discount in whole percent: one entry for each discount in `plans`. */
   readonly reserveNano: Readonly<Record<string, string>>
   /** The claim of the request's `Idempotency-Key`, where it has one. */
   readonly claim: Claim | null
@@ -88,7 +90,7 @@ export interface Claim {
   readonly customerBytes: number
 }
 
-/** The key's and its customer's terms, and the state of the limits after the decision. */
+/** The terms of the key and of its customer, and the state of the limits after the decision. */
 export interface AdmissionFacts extends KeyFacts {
   /** Whether the request has a reservation. */
   readonly admitted: boolean
@@ -108,7 +110,7 @@ export interface AdmissionFacts extends KeyFacts {
   readonly windowTokens: number
   /** Of a request that was not admitted: whether another request holds its claim. */
   readonly isRepeat: boolean
-  /** Of a request that was not admitted: whether the key's limit in euros is why. */
+  /** Of a request that was not admitted: whether the key's limit in euros is the reason. */
   readonly overLimit: boolean
   /** Of a request that was not admitted: open requests of the key. */
   readonly openRequests: number
@@ -128,7 +130,7 @@ export interface SettlementEntry {
   readonly alertBelowNano: string | null
 }
 
-/** A row of the ledger but for its number and key. */
+/** The columns of a usage row, except its number and key. */
 export interface UsageColumns {
   readonly model: string
   readonly modality: string
@@ -149,7 +151,7 @@ export interface UsageColumns {
 
 export interface StoredReceipt {
   readonly id: string
-  /** The stored form of the compact JWS: its head is stored apart (`stored-jws.ts`). */
+  /** The compact JWS as it is stored: its head is stored separately (`stored-jws.ts`). */
   readonly jws: string
   /** SHA-256 of the compact JWS string, lowercase hex. */
   readonly sha256: string

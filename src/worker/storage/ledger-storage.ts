@@ -8,22 +8,26 @@ import { LedgerLink, type LedgerBinding, type LedgerLinkHost } from './ledger-li
 import type { PackedBatches } from './packed-batches.ts'
 import { packCalls } from './packed-calls.ts'
 
-/** Far longer than any transaction takes; after that it is unknown whether it was committed. */
+/**
+ * Time limit of a write, ms. Far longer than any transaction takes; after it, it is unknown whether the transaction was
+ * committed.
+ */
 const WRITE_TIMEOUT_MS = 10_000
 
 /**
- * In that time, and so long before its end that the outcome comes within it, a settlement is begun or not at all. A ledger that
- * stood still finds calls that were given up long ago, of which those for answers that were withheld meanwhile must not be billed.
+ * Within this time after the call, the ledger begins a settlement or refuses it, ms; the rest of `WRITE_TIMEOUT_MS` is for
+ * the outcome to arrive. A ledger process that was stopped for a while finds calls that were given up long ago; settlements
+ * of answers that were withheld meanwhile must not be billed.
  */
 const SETTLED_WITHIN_MS = WRITE_TIMEOUT_MS - 1_000
 
-/** A total over a long ledger takes a second, and others may be ahead of it. */
+/** Time limit of a read, ms. A sum over a long ledger takes a second, and others may be ahead of it. */
 const READ_TIMEOUT_MS = 30_000
 
 /**
- * One SQLite database for all workers of a host, in a process that alone writes it (src/ledger). Batches of one moment
- * share a call, and those of all workers a commit. What goes to the writer are messages: they are small, and
- * wait for no read. Reads may be large, or take long.
+ * One SQLite database for all workers of a host, in a process that alone writes it (src/ledger). Batches that arrive
+ * together share a call, and those of all workers share a commit. Calls to the writer are sent as messages: they are small,
+ * and need not wait behind reads. Reads go over HTTP, because they may be large or take long.
  */
 export function ledgerStorage(binding: LedgerBinding, host: LedgerLinkHost): Storage {
   const link = new LedgerLink(binding, host)
@@ -46,7 +50,7 @@ export function ledgerStorage(binding: LedgerBinding, host: LedgerLinkHost): Sto
   )
 }
 
-/** A look-up of what no operation changes does not wait for the writer. */
+/** The path of a read: where it reads nothing that operations change, it need not wait for the writer. */
 function pathOfRead({ texts }: PackedBatches): string {
   const concerned = texts.some((sql) => concernsLedger({ sql, params: [] }))
   return concerned ? LEDGER_PATHS.read : LEDGER_PATHS.lookUp

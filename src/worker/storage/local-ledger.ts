@@ -3,21 +3,25 @@ import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
 import type { HeldReservation, LedgerEngine } from './ledger-engine.ts'
 
 /**
- * The way from a request to the ledger of a storage object in its own isolate, where the ledger's memory alone decides: a
- * function call instead of a call between objects. What needs the object is left here for it, so that the call carries a number:
- * copying the operations and their outcomes would cost more than the call itself. Only for runtimes that keep the object and all
- * requests in one isolate (`STORE_IS_LOCAL`), so that the instance known here is the only one there is.
+ * Lets requests use the ledger of a storage object in their own isolate. Where the ledger's memory alone can decide, this is
+ * a function call instead of a call between objects. Other operations are left here for the object, and the call between
+ * objects carries only a ticket number, because copying operations and outcomes would cost more than the call itself. Only
+ * for runtimes that keep the object and all requests in one isolate (`STORE_IS_LOCAL`), so that the instance known here is
+ * the only one.
  *
- * An object may lose its instance while requests go on (the disk refused a write). What the lost one admits until the next is
- * made is held by the next one, too.
+ * An object may lose its instance while requests continue (the disk refused a write). The next instance takes over the
+ * reservations that the lost one admitted until then.
  */
 export class LocalLedger {
-  /** By the object's id. */
+  /** The known objects, by id. */
   readonly #known = new Map<string, Known>()
   readonly #left = new BriefMap<number, LeftOperations>()
   #lastTicket = 0
 
-  /** Says that an object gets a new instance; returns what the one before it held. */
+  /**
+   * To be called when an object gets a new instance.
+   * @returns the reservations that the previous instance held
+   */
   replace(object: string): readonly HeldReservation[] {
     const former = this.#known.get(object)
     if (former === undefined) return []
@@ -25,20 +29,23 @@ export class LocalLedger {
     return former.engine.held()
   }
 
-  /** Lets requests use an object's ledger, from its instance that was opened last. */
+  /** Lets requests use the ledger of an object's newest instance. */
   offer(object: string, engine: LedgerEngine): void {
     this.#known.set(object, { engine, isOpen: true })
   }
 
-  /** Carries out an operation that memory alone can decide now. Undefined: the object must be called. Never throws. */
+  /**
+   * Carries out an operation that memory alone can decide now. Never throws.
+   * @returns undefined where the object must be called
+   */
   atOnce(object: string, call: LedgerCall): LedgerOutcome | undefined {
     const known = this.#known.get(object)
     return known?.isOpen === true ? known.engine.atOnce(call) : undefined
   }
 
   /**
-   * Has an object carry out operations. They are not copied, so nobody may change them.
-   * @param call calls the object, which takes what the ticket stands for; resolves once that is committed
+   * Lets an object carry out operations. They are not copied, so nobody may change them.
+   * @param call calls the object, which takes the operations under this ticket; resolves once they are committed
    * @throws what `call` throws
    */
   async handOver(
@@ -57,7 +64,9 @@ export class LocalLedger {
     return left.outcomes
   }
 
-  /** For the object: takes operations that were handed over, whose outcomes it adds. Each ticket is taken once. */
+  /**
+   * For the object: takes operations that were handed over, to which it adds the outcomes. Each ticket can be taken once.
+   */
   take(ticket: number): LeftOperations {
     const left = this.#left.take(ticket)
     if (left === undefined) throw new Error('internal error: no operations were left')
@@ -65,7 +74,7 @@ export class LocalLedger {
   }
 }
 
-/** Operations that were handed over to an object, and what became of them. */
+/** Operations that were handed over to an object, and their outcomes. */
 interface LeftOperations {
   readonly calls: readonly LedgerCall[]
   outcomes: readonly LedgerOutcome[] | undefined

@@ -15,9 +15,9 @@ const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS schema_migrations (
 /**
  * Applies, in order, the migrations that a database does not have yet.
  *
- * Two instances may start at once: each step is one batch that begins by claiming the step's row, so on every engine
- * one of them wins, and the other's batch is rolled back completely. The loser then finds the step done and
- * continues. This needs no advisory lock, which connection poolers do not honour.
+ * Two instances may start at once: each migration is one batch that begins by inserting the migration's row, so on every
+ * engine one of them wins, and the other's batch is rolled back completely. The loser then finds the migration applied and
+ * continues. This needs no advisory lock, which connection poolers do not support.
  */
 export async function migrate(db: Database, migrations: readonly Migration[]): Promise<void> {
   // In PostgreSQL two concurrent CREATE ... IF NOT EXISTS may collide; the table exists afterwards.
@@ -34,7 +34,7 @@ export async function migrate(db: Database, migrations: readonly Migration[]): P
   }
 }
 
-/** Runs a batch; if it fails, the failure counts only if another instance has not done the same. */
+/** Runs a batch; ignores its failure if another instance has done the same. */
 async function tryOr(
   db: Database,
   statements: readonly Statement[],

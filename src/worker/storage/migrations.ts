@@ -34,14 +34,14 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0012-emptied-receipts', statements: emptiedReceipts },
 ]
 
-/** The same for engines with SQLite, and the steps that they alone have. */
+/** The migrations of engines with SQLite: the common ones and those that only they need. */
 export const SQLITE_MIGRATIONS: readonly Migration[] = [
   { id: 'sqlite-0000-receipts-by-id', statements: sqliteReceiptsById },
   ...MIGRATIONS,
   { id: 'sqlite-0001-fewer-usage-indexes', statements: sqliteFewerUsageIndexes },
 ]
 
-/** The same for PostgreSQL, and then the steps that it alone has. */
+/** The migrations of PostgreSQL: the common ones, then those that only it needs. */
 export const POSTGRES_MIGRATIONS: readonly Migration[] = [
   ...MIGRATIONS,
   { id: 'postgres-0001-ledger-functions', statements: postgresLedgerFunctions },

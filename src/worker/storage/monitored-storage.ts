@@ -3,8 +3,8 @@ import { StorageUnavailable, type Database, type Statement, type Storage } from 
 import type { LedgerOperations } from './ledger-operations.ts'
 
 /**
- * A storage that reports every failure of its engine to answer, with its own code, such as `SQLITE_FULL` or
- * `SQLSTATE 42501`, where there is one.
+ * Wraps a storage, and reports each time the engine does not answer, with the engine's own code, such as `SQLITE_FULL` or
+ * `SQLSTATE 42501`, or `unreachable` where there is none.
  */
 export function monitoredStorage(
   storage: Storage,
@@ -15,7 +15,7 @@ export function monitoredStorage(
     throw error
   }
   const watch: Watch = (operation) => operation.catch(report)
-  // Most engines have one ledger for all customers.
+  // Cached, because most engines have one ledger for all customers.
   const ledgers = new WeakMap<LedgerOperations, LedgerOperations>()
   const ledgerOf = ({ ledger }: Database) => {
     if (ledger === undefined) return undefined
@@ -32,7 +32,7 @@ export function monitoredStorage(
   }
 }
 
-/** The operation, whose failure is reported. */
+/** Awaits an operation, and reports its failure. */
 type Watch = <Result>(operation: Promise<Result>) => Promise<Result>
 
 class MonitoredDatabase implements Database {

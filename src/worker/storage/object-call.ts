@@ -9,7 +9,7 @@ export interface ObjectNamespace<Target> {
 }
 
 /**
- * Calls an object by name. The stub is made anew each time, because one whose object has failed stays broken.
+ * Calls an object by name. Gets a new stub each time, because the stub of an object that has failed stays broken.
  * @throws StorageUnavailable when the call itself fails
  */
 export async function callObject<Target, Answer>(

@@ -16,8 +16,8 @@ export interface StorageEnv {
   /** Namespace of the class that `makeStoreObject` returns. */
   readonly STORE?: ObjectNamespace<StoreTarget>
   /**
-   * Whether the runtime keeps the object of `STORE` and all requests in one isolate, and the object in memory; absent where
-   * that is not certain.
+   * Whether the runtime keeps the object of `STORE` and all requests in one isolate, and never evicts the object; absent
+   * where that is not certain.
    */
   readonly STORE_IS_LOCAL?: boolean
   /** The ledger process of this host, over mTLS pinned on both ends. */
@@ -29,9 +29,9 @@ export interface StorageEnv {
   readonly DATABASE_URL?: string
 }
 
-/** What opening a storage needs of the isolate. */
+/** What opening a storage needs from the isolate. */
 export interface StorageHost extends PoolHost, LedgerLinkHost {
-  /** Where the isolate's storage object offers its ledger; absent where there is no such object. */
+  /** Gives access to the ledger of the isolate's storage object; absent where there is no such object. */
   readonly localLedger?: LocalLedger | undefined
 }
 
@@ -53,7 +53,7 @@ const ENGINES: Readonly<
 }
 
 /**
- * The storage that the environment names. It makes no call yet.
+ * Opens the storage that the environment names. Makes no call yet.
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
 export function openStorage(env: StorageEnv, host: StorageHost): Storage {

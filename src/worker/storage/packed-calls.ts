@@ -1,11 +1,11 @@
 import type { LedgerCall } from './ledger-calls.ts'
 import type { AdmissionEntry, SettlementEntry } from './ledger-operations.ts'
 
-/** Of the first line. Admissions of one moment have the same plans, which are sent once. */
+/** The first line of a packed text. Admissions that arrive together have the same plans, which are sent once. */
 interface Packed {
   readonly plans: readonly AdmissionEntry['plans'][]
   readonly calls: readonly PackedCall[]
-  /** Of its settlements. */
+  /** The deadline of its settlements (`SettleCall.until`). */
   readonly until?: number
 }
 
@@ -22,9 +22,9 @@ type PackedCall =
 const END = '\n'
 
 /**
- * Packs operations, in order, for a call to a ledger process. The entry of each settlement is a line of its own after the first,
- * so that the ledger has the text that its journal takes without writing it again.
- * @param until the last moment at which settlements may be made, ms
+ * Packs operations, in order, for a call to the ledger process. The entry of each settlement is a line of its own after the
+ * first line, so that the ledger can write this text to its journal without serialising the entry again.
+ * @param until the latest time to carry out the settlements, ms since the epoch
  */
 export function packCalls(calls: readonly LedgerCall[], until?: number): string {
   const indexes = new Map<AdmissionEntry['plans'], number>()

@@ -20,17 +20,17 @@ const SERIALIZABLE = 'isolation level serializable'
 const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
 
 /**
- * Limits of a writing transaction that the server itself keeps, so that none outlives a host that has gone: a lock that it waits
- * for, and rows that it has locked while its host says nothing. As part of the transaction, because connection poolers refuse
- * or forget settings of a connection.
+ * Limits of a writing transaction that the server itself enforces, so that it does not outlive a lost host: how long it
+ * waits for a lock, and how long it holds its locks while its host is silent. They are set within the transaction, because
+ * connection poolers refuse or forget settings of a connection.
  */
 const LIMIT_TRANSACTION = `SELECT set_config('lock_timeout', ?, true),
   set_config('idle_in_transaction_session_timeout', ?, true)`
 
-/** The same for a function, which limits what it waits for itself. */
+/** Limits a transaction that calls a ledger function, which sets its lock timeout itself. */
 const LIMIT_IDLE = `SELECT set_config('idle_in_transaction_session_timeout', ?, true)`
 
-/** The same for reads: a statement that nobody waits for any more ends. */
+/** Limits the statements of a batch of reads, so that none outlives the caller's wait for its result. */
 const LIMIT_STATEMENTS = `SELECT set_config('statement_timeout', ?, true)`
 
 /** Statements that run as one transaction. */
@@ -43,20 +43,19 @@ export interface Batch {
 export interface BatchLimits {
   /** How long one statement of a batch that only reads may take, ms. */
   readonly readMs: number
-  /** How long a batch that writes waits for one lock, ms; asked once its transaction has begun. */
+  /** How long a batch that writes may wait for one lock, ms; called once its transaction has begun. */
   readonly lockMs: () => number
-  /** After this time without a word the server gives its transaction up, ms. */
+  /** After this time without a statement, the server ends the transaction, ms. */
   readonly idleMs: number
 }
 
 /**
- * Runs one batch as one transaction on a connection of its own, its statements sent without waiting between them.
+ * Runs one batch as one transaction on one connection. Its statements are pipelined.
  *
- * Engines with one writer run batches one after another, and the schema's SQL relies on it. Here a writing batch of a
- * customer first locks the customer's row and then reads what is committed: it waits for others instead of failing.
- * Batches of the directory are few and use SERIALIZABLE, which may require a
- * retry. Reads see one snapshot.
- * @throws NotCommitted when it can safely be run again; any other error as the driver throws it
+ * Engines with one writer run batches one after another, and the schema's SQL relies on that. Here, a batch that writes for
+ * a customer first locks the customer's row and then reads what is committed: it waits for other transactions instead of
+ * failing. Batches of the directory are few and use SERIALIZABLE, which may require a retry. Reads see one snapshot.
+ * @throws NotCommitted when the batch can safely be run again; any other error as the driver throws it
  */
 export async function runPostgresBatch(
   sql: postgres.Sql,
@@ -99,7 +98,8 @@ async function runWrites(
       return (await runAll(tx, [...first, ...statements])).slice(first.length)
     } catch (error) {
       if (survives(error)) throw error
-      // The driver would send a ROLLBACK, which throws where nobody catches it if the connection is gone. Its owner discards it.
+      // The driver would send a ROLLBACK, whose rejection nobody catches if the connection is gone. The pool discards the
+      // connection.
       lose(error)
       return new Promise(() => {})
     }
@@ -112,9 +112,9 @@ async function runWrites(
 }
 
 /**
- * Calls a function that is a whole transaction by itself, at READ COMMITTED: as one statement where that is the
+ * Calls a function that is a whole transaction by itself, at READ COMMITTED: as a single statement where that is the
  * connection's default, else within a transaction.
- * @param idleMs after this time without a word the server gives that transaction up, ms
+ * @param idleMs after this time without a statement the server ends that transaction, ms
  * @throws as the driver throws it
  */
 export async function callFunction(
@@ -132,7 +132,7 @@ export async function callFunction(
   }
 }
 
-/** A transaction in one round trip: one that fails in its middle ends with nothing at its COMMIT. */
+/** Runs a transaction in one round trip. If a statement fails, the COMMIT rolls back. */
 async function runAtOnce(
   sql: postgres.Sql,
   isolation: string,
@@ -154,9 +154,9 @@ function runAll(runner: Runner, statements: readonly Statement[]): Promise<Batch
 
 async function run(runner: Runner, { sql, params }: Statement): Promise<readonly Row[]> {
   const query = runner.unsafe<Row[]>(numberPlaceholders(sql), [...params], { prepare: true })
-  // Sent now: a query would otherwise wait until it is awaited, and the order would be lost.
+  // Sent now: a query would otherwise be sent only when it is awaited, and the order would be lost.
   const rows = await query.execute()
-  // A plain array: the driver's own contains a description of the statement that cannot be sent between objects.
+  // Copied to a plain array: the driver's array also describes the statement, which cannot be sent between objects.
   return Array.from(rows)
 }
 

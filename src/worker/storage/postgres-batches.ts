@@ -12,16 +12,19 @@ import {
 import type { RowWaits } from './row-waits.ts'
 import { isRead } from './sql.ts'
 
-/** Number of connections that a batch is tried on before it has written: idle ones may have been cut unnoticed. */
+/**
+ * Maximum number of connections on which a batch is tried while it has written nothing: idle ones may have been lost
+ * unnoticed.
+ */
 const MAX_CONNECTIONS = 3
 
-/** How long a batch waits for what another transaction has locked before it is known to wait, ms. */
+/** How long a batch waits for a lock before its customer counts as waiting (`RowWaits`), ms. */
 const LOCK_WAIT_MS = 250
 
-/** The same where another one of its customer waits by then, ms. */
+/** How long a batch waits for a lock while another batch of its customer is already waiting, ms. */
 const PROBE_WAIT_MS = 1
 
-/** Gives exclusive use of a connection, and repeats what lost to another transaction. */
+/** Gives exclusive use of a connection, and retries transactions that lost to a concurrent one. */
 export type OnConnection = <Result>(
   user: PoolUser,
   deadline: OperationDeadline,
@@ -32,7 +35,7 @@ export interface PostgresBatchesDeps {
   readonly onConnection: OnConnection
   /** Shared with the ledger's operations, which lock the same rows. */
   readonly rows: RowWaits
-  /** After this time without a word the server gives a writing transaction up, ms. */
+  /** After this time without a statement the server ends a writing transaction, ms. */
   readonly idleMs: number
 }
 
@@ -43,9 +46,9 @@ interface Terms {
 }
 
 /**
- * Runs batches on connections of the pool. One of a customer whose row another host's transaction keeps locked waits for it like
- * the ledger's operations (`RowWaits`), so that such customers never hold all connections.
- * @throws StorageUnavailable @throws StatementRefused
+ * Runs batches on connections of the pool. If a transaction of another host keeps the customer's row locked, a batch waits
+ * for it like the ledger's operations (`RowWaits`), so that such customers never hold all connections.
+ * @returns runs one batch; throws StorageUnavailable or StatementRefused
  */
 export function createPostgresBatches({
   onConnection,
@@ -68,7 +71,7 @@ export function createPostgresBatches({
     }
   }
 
-  /** Undefined: what it would change is locked, and nothing was written. */
+  /** Runs a batch; undefined: a lock was not granted in time, and nothing was written. */
   async function tryLocks(batch: Batch, terms: Terms) {
     try {
       return await tryConnections(batch, terms)

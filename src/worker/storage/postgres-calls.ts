@@ -9,22 +9,22 @@ import type {
 /** The functions that the database has for the ledger (`postgres-functions/`). */
 export type LedgerFunction = 'admit' | 'settle' | 'release'
 
-/** One operation as its function reads it. */
+/** One operation in the form that its function reads. */
 export interface LedgerItem {
-  /** Empty where it is not known. */
+  /** Empty where the customer is not known. */
   readonly customerId: string
   /** The plans of an admission as JSON; null for other operations. */
   readonly plans: string | null
-  /** A JSON object. */
+  /** A JSON object, the function's input. */
   readonly entry: string
 }
 
-/** What became of one operation: the function's answer as JSON (null: nothing), or the engine's failure. */
+/** The end of one operation: the function's answer as JSON (null: none), or the engine's failure. */
 export type LedgerEnd =
   | { readonly ok: true; readonly answer: string | null }
   | { readonly ok: false; readonly unavailable: boolean; readonly message: string }
 
-/** The end of an operation that was called together with others, or `locked`: it was not carried out and must wait alone. */
+/** The end of an operation that was called together with others. `locked`: it was not carried out, and must wait alone. */
 export type LedgerAnswer = LedgerEnd | { readonly locked: true }
 
 /** @param plans as JSON */
@@ -123,25 +123,25 @@ const settlementSchema: z.ZodType<SettlementResult> = z.object({
   missingEvidence: z.array(z.string()),
 })
 
-/** The facts that `cmr_admit_v2` answers. */
+/** Reads the facts that `cmr_admit_v2` returns. */
 export function readAdmission(answer: string): AdmissionFacts {
   return admissionSchema.parse(JSON.parse(answer))
 }
 
-/** The end that `cmr_settle_v3` answers. */
+/** Reads the result that `cmr_settle_v3` returns. */
 export function readSettlement(answer: string | null): SettlementResult {
   return settlementSchema.parse(answer === null ? null : JSON.parse(answer))
 }
 
-/** A call of one of the functions, and for each of its answers the index of the item. */
+/** The argument of a function call, and for each of its answers, in order, the index of the item. */
 export interface RoundsOfItems {
   readonly rounds: string
   readonly order: readonly number[]
 }
 
 /**
- * Puts items in rounds: those of one customer in rounds of their own, in order, and none beside one with other plans. An item
- * of an unknown customer has a round to itself.
+ * Arranges items in rounds: a round has at most one item of each customer, in order, and only items with the same plans.
+ * Items of unknown customers count as items of one customer.
  */
 export function roundsOf(items: readonly LedgerItem[]): RoundsOfItems {
   const rounds: { readonly plans: string | null; readonly entries: string[]; order: number[] }[] =

@@ -3,7 +3,7 @@ import type { PooledConnection } from './connection-pool.ts'
 import { connectProven, DatabaseNotProven, type DatabaseNetwork } from './database-socket.ts'
 import type { SqlValue } from './database.ts'
 
-/** One connection to PostgreSQL; it reconnects by itself after it was lost. */
+/** One connection to PostgreSQL; it reconnects by itself after a loss. */
 export interface PostgresConnection extends PooledConnection {
   readonly sql: postgres.Sql
 }
@@ -13,11 +13,14 @@ const INT8 = 20
 const NUMERIC = 1700
 const BOOL = 16
 
-/** Where the database is, and how it is reached. */
+/** The address of the database, and how it is reached. */
 export interface PostgresAddress {
   /** `postgres://` */
   readonly databaseUrl: string
-  /** The way to a database that must prove itself to the operator's authorities; whatever the address says of TLS. */
+  /**
+   * The network to a database that must prove its identity to the operator's authorities; overrides what the address says
+   * about TLS.
+   */
   readonly network?: DatabaseNetwork | undefined
 }
 
@@ -30,12 +33,12 @@ export function openPostgresConnection({
   const sql = postgres(databaseUrl, {
     ...(network === undefined ? {} : provenTransport(network, () => discarded)),
     max: 1,
-    // A refused connection fails its own batch only; the next one connects again at once.
+    // A refused connection fails only its own batch; the next batch connects again at once.
     backoff: () => 0,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
-    // By itself it would renew an old one in the middle of a batch. The pool does so between two.
+    // The driver would renew an old connection in the middle of a batch. The pool does so between two uses.
     max_lifetime: null,
-    // Only the types below are needed; fetching the server's own costs a query per connection.
+    // Fetching the server's own types would cost a query per connection; only the types below are needed.
     fetch_types: false,
     connection: { application_name: 'confidential-model-router' },
     types: {
@@ -57,7 +60,10 @@ export function openPostgresConnection({
   return { sql, discard, isAlive }
 }
 
-/** Options of the driver, whose types leave `socket` out: it is called for each connection, and TLS is its matter. */
+/**
+ * Options of the driver for a proven connection. Its types omit `socket`, which it calls for each connection; `socket` also
+ * sets up TLS.
+ */
 function provenTransport(network: DatabaseNetwork, discarded: () => boolean) {
   const timeoutMs = CONNECT_TIMEOUT_SECONDS * 1_000
   return {
@@ -68,7 +74,7 @@ function provenTransport(network: DatabaseNetwork, discarded: () => boolean) {
       const socket = await connectProven(network, { host: only, port: port[0] ?? 5432, timeoutMs })
       if (!discarded()) return socket
       socket.destroy()
-      throw new Error('the connection was given up meanwhile')
+      throw new Error('the connection was discarded while it was opened')
     },
   }
 }

@@ -32,13 +32,13 @@ export interface PostgresEngine {
 export interface PostgresRules extends DeadlineRules {
   /** Numbers in [0, 1), for the pauses between tries. */
   readonly random: () => number
-  /** After this time without a word the server gives a writing transaction up, ms: its host has gone. */
+  /** After this time without a statement the server ends a writing transaction, ms: its host is lost. */
   readonly idleMs: number
 }
 
 /**
- * A PostgreSQL database behind a small pool of connections. The schema is applied before the first batch; a
- * failure to do so fails that batch only, and the next one tries again.
+ * A PostgreSQL database behind a small pool of connections. The schema is applied before the first batch; if that fails,
+ * only that batch fails, and the next one tries again.
  */
 export function createPostgresEngine(
   address: PostgresAddress,
@@ -97,7 +97,7 @@ export function createPostgresEngine(
   return { batch, ledger, directory: { batch: (statements) => batch(null, statements) } }
 }
 
-/** Repeats a transaction that lost to another one, with growing random pauses. */
+/** Retries a transaction that lost to a concurrent one, with growing random pauses. */
 async function withRetries<Result>(
   transaction: () => Promise<Result>,
   random: () => number,

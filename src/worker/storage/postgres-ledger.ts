@@ -21,13 +21,13 @@ import { classifyPostgresError, describePostgresError, isLockTimeout } from './p
 
 export interface PostgresLedger {
   /**
-   * Carries out operations together; the answers are in their order. None waits long for another's row: one whose row is
-   * locked is not carried out. It never rejects.
+   * Carries out operations together; the answers are in their order. No operation waits long for the row of another
+   * customer: one whose row is locked is answered `locked` and not carried out. Never rejects.
    */
   together(name: LedgerFunction, items: readonly LedgerItem[]): Promise<readonly LedgerAnswer[]>
   /**
-   * Carries out one operation that was answered `locked`: it waits as long as an operation may take, for its row or for the one
-   * of its customer that does. It never rejects.
+   * Carries out one operation that was answered `locked`: it waits, for as long as an operation may take, for the row or for
+   * another operation of its customer that waits for the row. Never rejects.
    */
   alone(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd>
 }
@@ -36,7 +36,7 @@ export interface PostgresLedgerDeps extends DeadlineRules {
   readonly onConnection: OnConnection
   /** Shared with batches, which lock the same rows. */
   readonly rows: RowWaits
-  /** After this time without a word the server gives a call of several round trips up, ms. */
+  /** After this time without a statement the server ends a call of several round trips, ms. */
   readonly idleMs: number
 }
 
@@ -48,29 +48,30 @@ const FUNCTIONS: Readonly<
   release: { sql: callOf('cmr_release_v2'), maxRuns: 1 },
 }
 
-/** How long a call for several customers waits for the row of one of them, ms. */
+/** How long a call for several customers waits for one row, ms. */
 const LOCK_WAIT_MS = 250
 
-/** How long each part of such a call then waits, ms: one that gets the row only later waits alone. */
+/** How long each part of a divided call waits for a row, ms; an operation whose row is still locked then waits alone. */
 const PROBE_WAIT_MS = 1
 
 const LOCKED: LedgerAnswer = { locked: true }
 
 const TOO_SLOW: LedgerEnd = { ok: false, unavailable: true, message: 'the database is too slow' }
 
-/** A call delays others by some tens of milliseconds at most. */
+/** Maximum size of one call, which delays others by tens of milliseconds. */
 const MAX_ITEMS = 128
 const MAX_CHARACTERS = 4 * 1024 * 1024
 
-/** An idle connection may have been cut unnoticed, so a call is tried on so many. */
+/** Maximum number of connections on which a call is tried: idle ones may have been lost unnoticed. */
 const MAX_CONNECTIONS = 3
 
 /**
- * The ledger's operations in calls of the database's functions: one round trip and one commit for all that wait.
+ * The ledger's operations as calls of the database's functions: one round trip and one commit for all operations that wait.
  *
- * Where the call is refused, or the row of one customer stays locked, its halves are called one after the other, and their halves,
- * so that no operation fails or waits because of another. One whose row is locked then waits alone (`RowWaits`), and joins all
- * others again once its customer's row can be had. Every operation may be repeated, so one whose connection is lost is.
+ * If a call is refused, or the row of one customer stays locked, the two halves of the call are tried one after the other,
+ * and recursively their halves, so that no operation fails or waits because of another. An operation whose row is locked
+ * then waits alone (`RowWaits`); the customer's operations join the shared calls again once the row was available. Every
+ * operation is idempotent, so it is retried when its connection is lost.
  */
 export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
   const { rows } = deps
@@ -135,7 +136,7 @@ interface LedgerCall {
   readonly items: readonly LedgerItem[]
 }
 
-/** Carries out operations in one call, or in several where one keeps the others from it. Never rejects. */
+/** Carries out operations in one call, or in several where the call is refused or a row stays locked. Never rejects. */
 async function callTogether(
   deps: PostgresLedgerDeps,
   deadline: OperationDeadline,
@@ -143,7 +144,7 @@ async function callTogether(
   lockMs = LOCK_WAIT_MS,
 ): Promise<readonly LedgerAnswer[]> {
   try {
-    // On no connections of a customer, which may all wait for the row.
+    // Not counted as connections of a customer, because those may all be waiting for the row.
     const user = { owner: `function ${name}`, reads: false }
     return await call(deps, name, items, { user, lockMs, deadline })
   } catch (error) {
@@ -155,7 +156,7 @@ async function callTogether(
     const middle = Math.ceil(items.length / 2)
     const answers: LedgerAnswer[] = []
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
-      // One after the other: operations of one customer would keep each other from the row.
+      // One after the other: run at once, two operations of one customer would block each other.
       answers.push(...(await callTogether(deps, deadline, { name, items: half }, PROBE_WAIT_MS)))
     }
     return answers
@@ -164,13 +165,13 @@ async function callTogether(
 
 interface CallTerms {
   readonly user: PoolUser
-  /** How long it waits for a row at most, ms; absent: as long as its time allows. */
+  /** Maximum wait for a locked row, ms; absent: until the deadline of the call. */
   readonly lockMs?: number
-  /** Of all its tries. */
+  /** The deadline for all tries together. */
   readonly deadline: OperationDeadline
 }
 
-/** One call of a function for all items. */
+/** Calls a function once for all items. */
 async function call(
   { onConnection, idleMs }: PostgresLedgerDeps,
   name: LedgerFunction,
@@ -178,7 +179,7 @@ async function call(
   { user, lockMs = Number.POSITIVE_INFINITY, deadline }: CallTerms,
 ): Promise<readonly LedgerEnd[]> {
   const { rounds, order } = roundsOf(items)
-  // Made once it has a connection, for which it may have waited.
+  // A function, because the lock timeout is computed after the wait for a connection.
   const statement = () => ({
     sql: FUNCTIONS[name].sql,
     params: [rounds, Math.min(lockMs, lockMsOf(deadline))],
@@ -200,7 +201,7 @@ async function call(
   }
 }
 
-/** Whether the connection was lost while the server may have been well; not where it took too long. */
+/** Whether the connection was lost, although the server may be well; false where the server took too long. */
 function isConnectionLost(error: unknown): boolean {
   const isLate = error instanceof StorageUnavailable || isLockTimeout(error)
   return !isLate && classifyPostgresError(error) === 'unavailable'

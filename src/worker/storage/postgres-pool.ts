@@ -6,20 +6,20 @@ import type { LedgerAnswer, LedgerEnd, LedgerFunction, LedgerItem } from './post
 import { createPostgresEngine, type PostgresEngine } from './postgres-engine.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Statement, type Sweep } from './database.ts'
 
-/** How long a batch may wait for a connection and run. */
+/** How long a batch may take, including its wait for a connection, ms. */
 const DEADLINE_MS = 10_000
 
 interface PoolEnv {
   readonly DATABASE_URL: string
-  /** Present where the operator's authorities vouch for the database. */
+  /** Present where the database must have a certificate of the operator's authorities. */
   readonly DATABASE?: DatabaseNetwork
 }
 
 /**
- * The class of the Durable Object that holds this process's connections to PostgreSQL: a socket opened in a stateless
- * worker ends with its request. It uses storage only for its alarm.
+ * The class of the Durable Object that holds this process's connections to PostgreSQL: a socket that a stateless worker
+ * opens ends with its request. It uses its storage only for its alarm.
  * @param sweep the maintenance that its alarm runs, on every instance; concurrent rounds are harmless
- * @param deps the clock, in ms since the epoch, and random numbers in [0, 1) for pauses between tries
+ * @param deps the clock, in ms since the epoch, and random numbers in [0, 1) for pauses between retries
  */
 export function makePostgresPool(
   sweep: Sweep,
@@ -81,7 +81,10 @@ export function makePostgresPool(
       }
     }
 
-    /** It is so already, unless the clock was set back since the alarm was set: then no round would run until it has caught up. */
+    /**
+     * Makes sure that a round is due within `SWEEP_AFTER_WRITE_MS`. The alarm is always set, but after the clock was set
+     * back its time may be far in the future.
+     */
     #sweepSoon(): void {
       void this.#alarm.scheduleAfterWrite(now() + SWEEP_AFTER_WRITE_MS)
     }

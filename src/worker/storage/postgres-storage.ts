@@ -28,28 +28,28 @@ export interface PoolTarget {
   batch(customerId: string | null, statements: readonly Statement[]): PromiseLike<BatchOutcome>
   /** The answer of each operation, in order. */
   ledger(name: LedgerFunction, items: readonly LedgerItem[]): PromiseLike<readonly LedgerAnswer[]>
-  /** The end of an operation that was answered `locked`, which may take long. */
+  /** The end of an operation that was answered `locked`; may take long. */
   ledgerAlone(name: LedgerFunction, item: LedgerItem): PromiseLike<LedgerEnd>
 }
 
-/** What the storage needs of the isolate. */
+/** What the storage needs from the isolate. */
 export interface PoolHost extends BatchDeps {
-  /** Called when an operation has waited for a customer's row that another transaction kept locked, with how long, ms. */
+  /** Called when an operation has waited for a customer's row that another transaction kept locked, with the wait in ms. */
   readonly rowWaited?: ((ms: number) => void) | undefined
 }
 
 const OBJECT = 'pool'
 
-/** Maximum number and size of the operations in one call to the pool, which may join several. */
+/** Maximum number and size of operations in one call to the pool. The pool may combine several calls. */
 const MAX_ITEMS = 128
 const MAX_CHARACTERS = 4 * 1024 * 1024
 
-/** As long as the pool may take for a batch; after that it is unknown whether the operation was committed. */
+/** The time limit of the pool for a batch, ms; after it, it is unknown whether the operation was committed. */
 const JOIN_TIMEOUT_MS = 10_000
 
 /**
- * One database for all customers and all instances, reached through the pool object of this process. Operations on the
- * ledger of requests that arrive together reach it in one call, and are functions of the database (`postgres-functions/`).
+ * One database for all customers and all instances, reached through the pool object of this process. Ledger operations of
+ * requests that arrive together share one call to the pool and run as functions of the database (`postgres-functions/`).
  */
 export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: PoolHost): Storage {
   const operate = operations(namespace, host)
@@ -58,7 +58,7 @@ export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: Po
     batch: async (statements) => {
       const run = () =>
         callObject(namespace, OBJECT, (target) => target.batch(customerId, statements))
-      // What only reads waits for no row.
+      // Reads wait for no locked row.
       return rowsOf(await (statements.every(isRead) ? run() : aside(run)))
     },
     ledger: ledgerOf((name, item) => operate(name, item, aside), plansText, customerId ?? ''),
@@ -69,7 +69,7 @@ export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: Po
 
 type Plans = AdmissionEntry['plans']
 
-/** Carries out one operation, together with others of its moment. */
+/** Carries out one operation, together with others that arrive at the same time. */
 type Operate = (name: LedgerFunction, item: LedgerItem) => Promise<string | null>
 
 const atOnce: Aside = (wait) => wait()
@@ -98,7 +98,7 @@ function operations(namespace: ObjectNamespace<PoolTarget>, host: PoolHost) {
   }
   return async (...[name, item, aside]: [...Parameters<Operate>, Aside]) => {
     const answer = await batchers[name](item)
-    // The row is locked: only this operation waits for it, not those that joined it.
+    // The row is locked: only this operation waits for it, not those that shared its call.
     const end = 'locked' in answer ? await aside(() => alone(name, item)) : answer
     if (end.ok) return end.answer
     throw storageError(end.message, !end.unavailable)
@@ -121,7 +121,7 @@ function ledgerOf(
   }
 }
 
-/** The JSON of plans, made once for each configuration. */
+/** Serialises plans to JSON, once for each configuration. */
 function createPlansText(): (plans: Plans) => string {
   const texts = new WeakMap<Plans, string>()
   return (plans) => {

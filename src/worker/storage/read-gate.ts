@@ -1,16 +1,19 @@
-/** How many reads of an isolate the engine has at a time: a write waits behind no more. */
+/** Maximum number of reads of an isolate that the engine has at a time, so that a write waits behind no more. */
 const MAX_READS = 4
 
-/** How often a waiting read looks whether it may begin, ms. One request cannot safely wake another in workerd. */
+/**
+ * How often a waiting read checks whether it may begin, ms. It polls, because one request cannot safely wake another in
+ * workerd.
+ */
 const POLL_INTERVAL_MS = 5
 
-/** After this time a read counts as lost, with the request that it belonged to, ms. */
+/** After this time a read counts as lost, because the runtime ended its request, ms. */
 const LOST_MS = 30_000
 
-/** Lets few reads through at a time, for an engine that serves what it is sent in order of arrival. */
+/** Limits the number of concurrent reads, for an engine that runs requests in order of arrival. */
 export class ReadGate {
   readonly #now: () => number
-  /** When each read began that has not ended. */
+  /** The start of each open read. */
   readonly #open = new Map<symbol, number>()
 
   /** @param now ms */
@@ -19,7 +22,7 @@ export class ReadGate {
   }
 
   async during<Result>(read: () => Promise<Result>): Promise<Result> {
-    // It looks again after each wait.
+    // Checked again after each pause.
     while (this.#count() >= MAX_READS) await pause(POLL_INTERVAL_MS)
     const own = Symbol('read')
     this.#open.set(own, this.#now())

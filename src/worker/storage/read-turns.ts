@@ -1,6 +1,8 @@
-/** Runs reads one after another. What has arrived meanwhile runs between two of them, so that no write waits for more than one read. */
+/**
+ * Runs reads one after another. Between two reads, other pending work runs, so that no write waits for more than one read.
+ */
 export class ReadTurns {
-  /** Resolves when the latest of the reads that have come is over, and what came meanwhile has run. */
+  /** Resolves when the latest queued read is over and the event loop has turned once. */
   #last: Promise<void> = Promise.resolve()
 
   async run<Result>(read: () => Promise<Result>): Promise<Result> {

@@ -2,7 +2,7 @@ import type { StorageEngineName } from '../../protocol/storage-engines.ts'
 import { StorageUnavailable, type Database, type Row, type Statement } from './database.ts'
 import { list, sql } from './sql.ts'
 
-/** The tables that requests of customers read, in every engine. */
+/** The tables that customers' requests read, on every engine. */
 const TABLES = [
   'api_keys',
   'credits',
@@ -24,11 +24,11 @@ const TABLES = [
 
 interface Probe {
   readonly statement: Statement
-  /** Whether its rows show that all tables can be read. */
+  /** Whether the rows prove that all tables can be read. */
   readonly isPassed: (rows: readonly Row[]) => boolean
 }
 
-/** The server looks for tables and rights before it finds that there is nothing to read. */
+/** PostgreSQL checks tables and permissions even though the query reads no row. */
 const BY_RIGHTS: Probe = {
   statement: {
     sql: TABLES.map((table) => `SELECT 1 AS one FROM ${table} WHERE 1 = 0`).join(' UNION ALL '),
@@ -37,7 +37,7 @@ const BY_RIGHTS: Probe = {
   isPassed: () => true,
 }
 
-/** Names the tables as values: where a statement reads them, what is in the memory of an embedded engine is written first. */
+/** Names the tables as values: if the statement read them, an embedded engine would first fold its memory into them. */
 const BY_NAME: Probe = {
   statement: sql`SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ${list(TABLES)}`,
   isPassed: (rows) => rows.length === TABLES.length,
@@ -51,8 +51,8 @@ const PROBES: Readonly<Record<StorageEngineName, Probe>> = {
 }
 
 /**
- * Asks the storage whether it has the router's tables and lets it read them. It writes nothing.
- * @throws StorageUnavailable where it does not answer, or a table is missing or must not be read
+ * Checks that the storage has the router's tables and lets it read them. Writes nothing.
+ * @throws StorageUnavailable where the storage does not answer, a table is missing or reading it is not permitted
  */
 export async function confirmReadable(
   directory: Database,

@@ -1,31 +1,33 @@
 import { ownPromise } from '../batching/own-promise.ts'
 import type { OperationDeadline } from './operation-deadline.ts'
 
-/** How an operation of a customer whose row is locked is carried out. */
+/** How to carry out an operation whose customer's row is locked. */
 export interface RowWaiter<Result> {
   /** Waits for the row as long as the operation may take. */
   readonly wait: () => Promise<Result>
-  /** Waits for it for a moment only; undefined: it is still locked, and nothing was done. */
+  /** Tries for a moment only; undefined: the row is still locked, and nothing was done. */
   readonly tryAgain: () => Promise<Result | undefined>
-  /** Whether this end shows that the row could be had. */
+  /** Whether this end proves that the operation got the row. */
   readonly hadRow: (end: PromiseSettledResult<Result>) => boolean
 }
 
 /**
- * The customers whose row another transaction keeps locked. One operation of each waits for the row, and the customer's others
- * wait for that one, on no connection. Once it has had the row all others try again; where it gave up, the next of them waits.
+ * The customers whose row another transaction keeps locked. Only one operation of each customer waits for the row; the
+ * customer's other operations wait for that one, without a connection. Once it got the row, all others try again; if it gave
+ * up, the next one waits for the row.
  */
 export class RowWaits {
   readonly #waiting = new Map<string, Promise<boolean>>()
 
-  /** Whether an operation of the customer waits for the row. */
+  /** Whether an operation of the customer is waiting for the row. */
   has(customerId: string): boolean {
     return this.#waiting.has(customerId)
   }
 
   /**
-   * Carries out an operation that found the row locked, or another one waiting for it.
-   * @throws DeadlinePassed and what the operation throws
+   * Carries out an operation that found the row locked, or another operation waiting for it.
+   * @throws DeadlinePassed when the deadline passes first
+   * @throws what the operation throws
    */
   async queue<Result>(
     customerId: string,
@@ -35,7 +37,7 @@ export class RowWaits {
     for (;;) {
       const ahead = this.#waiting.get(customerId)
       if (ahead === undefined) return this.#wait(customerId, waiter)
-      // After the wait the row may be locked again.
+      // If the operation ahead gave up, or the row is locked again by now, the loop starts over.
       if (!(await Promise.race([ownPromise(ahead), passed]))) continue
       const result = await waiter.tryAgain()
       if (result !== undefined) return result

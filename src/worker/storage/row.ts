@@ -17,7 +17,7 @@ export function optionalTextOf(row: Row, column: string): string | null {
   return row[column] === null ? null : textOf(row, column)
 }
 
-/** A number that a double represents exactly if it is whole: a count, a time, a flag, a duration. */
+/** A number that is not null: if whole, at most 2^53 in magnitude. For counts, times, flags and durations. */
 export function numberOf(row: Row, column: string): number {
   const value = row[column]
   if (value === null || value === undefined || value === '') throw unexpected(column)
@@ -50,5 +50,5 @@ export function flagOf(row: Row, column: string): boolean {
 }
 
 function unexpected(column: string): Error {
-  return new Error(`internal error: column ${column} is missing or not of its kind`)
+  return new Error(`internal error: column ${column} is missing or of the wrong type`)
 }

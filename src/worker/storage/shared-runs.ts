@@ -1,6 +1,6 @@
 import { startDeadline } from '../batching/deadline-timer.ts'
 
-/** Items that came in one call, and wait for a run. */
+/** Items that came in one call and wait for a run. */
 interface WaitingItems<Item, Answer> {
   readonly items: readonly Item[]
   readonly done: (answers: readonly Answer[]) => void
@@ -9,22 +9,25 @@ interface WaitingItems<Item, Answer> {
 export interface SharedRunRules<Item, Answer> {
   /** Answers all items, in order; never rejects. */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
-  /** How many runs may be under way at a time. */
+  /** Maximum number of concurrent runs. */
   readonly maxRuns: number
-  /** Maximum number of items in one run, and of characters; one item beyond it runs alone. */
+  /** Maximum number and total size (`sizeOf`) of items in one run; a single call beyond it runs alone. */
   readonly maxItems: number
   readonly maxSize: number
   readonly sizeOf: (item: Item) => number
-  /** How long items that have to wait for a run may take in all, ms. A run keeps the time of items that need not wait. */
+  /**
+   * Deadline for items that have to wait for a run, ms, including the run. Items that start at once are limited only by the
+   * run itself.
+   */
   readonly deadlineMs: number
   /** Ms. */
   readonly now: () => number
-  /** The answer of an item that took too long. If its run has begun, it may be carried out nevertheless. */
+  /** The answer for an item that took too long. If its run has begun, the item may still be carried out. */
   readonly timeoutAnswer: Answer
 }
 
 /**
- * Carries items out in runs, of which only so many are under way at a time. Items that come meanwhile share the next run, so that
+ * Carries out items in a limited number of concurrent runs. Items that arrive while all runs are busy share the next run:
  * the longer runs take, the more items share the cost of one.
  */
 export function createSharedRuns<Item, Answer>(
@@ -72,7 +75,7 @@ export function createSharedRuns<Item, Answer>(
   }
 }
 
-/** Takes the items of the first call, and those of later ones that fit beside them. */
+/** Takes the items of the first call, and those of later calls that fit in the same run. */
 function takeFitting<Item, Answer>(
   waiting: WaitingItems<Item, Answer>[],
   { maxItems, maxSize, sizeOf }: SharedRunRules<Item, Answer>,

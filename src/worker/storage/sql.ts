@@ -28,7 +28,7 @@ export function int64(value: bigint | number): Statement {
   return { sql: 'CAST(? AS BIGINT)', params: [value.toString()] }
 }
 
-/** The same, or null. */
+/** Like `int64`, or null. */
 export function nullableInt64(value: bigint | number | null): Statement {
   return { sql: 'CAST(? AS BIGINT)', params: [value === null ? null : value.toString()] }
 }

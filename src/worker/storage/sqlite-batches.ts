@@ -13,7 +13,7 @@ export interface SqliteAnswer {
   readonly wrote: boolean
 }
 
-/** A store as a database, for work beside it. */
+/** A store as a database, outside of the ledger engine. */
 export function sqliteDatabase(store: SyncStore): Database {
   return {
     batch: async (statements) => {
@@ -25,12 +25,11 @@ export function sqliteDatabase(store: SyncStore): Database {
 }
 
 /**
- * Runs batches one after another and commits them, and waits for the disk, once for all of them. Each is applied
- * completely or not at all.
+ * Runs batches one after another in one transaction, so that one commit waits for the disk for all of them. Each batch is
+ * applied completely or not at all.
  *
- * They share one transaction without savepoints, for which SQLite would copy each page before it changes. Only where a
- * statement is refused is everything undone, and each batch run again by itself. A failure of the engine (a full disk)
- * fails all of them.
+ * There are no savepoints, for which SQLite would copy each page before changing it. If a statement is refused, the whole
+ * transaction is rolled back, and each batch runs again by itself. A failure of the engine (a full disk) fails all batches.
  */
 export async function runBatches(
   store: SyncStore,
@@ -38,8 +37,8 @@ export async function runBatches(
 ): Promise<readonly SqliteAnswer[]> {
   try {
     const run = () => batches.map((batch) => runBatch(store, batch))
-    // Reads need no transaction that is committed: in one they would wait for every transaction ahead of them, and
-    // those behind would wait for them.
+    // Reads need no committed transaction: in one, they would wait for every transaction ahead of them and delay those
+    // behind.
     if (batches.every((batch) => batch.every(isRead))) return store.snapshot(run)
     return await store.transact(run)
   } catch (error) {

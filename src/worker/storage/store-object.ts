@@ -16,11 +16,11 @@ import type { LocalLedger } from './local-ledger.ts'
 /**
  * The class of the Durable Object whose SQLite database holds everything.
  *
- * @param openLedger makes the ledger that it keeps
- * @param sweep the maintenance its alarm runs
- * @param local where its ledger is offered to requests of its own isolate, if the environment has `STORE_IS_LOCAL`
+ * @param openLedger creates its ledger
+ * @param sweep the maintenance that its alarm runs
+ * @param local gives requests of the same isolate access to its ledger, if the environment has `STORE_IS_LOCAL`
  * @param now the clock, ms since the epoch
- * @param afterWriteMs how long after a write a round runs at the latest
+ * @param afterWriteMs the latest time after a write at which a round of maintenance runs, ms
  */
 export function makeStoreObject(
   openLedger: OpenLedger,
@@ -53,7 +53,7 @@ export function makeStoreObject(
       })
     }
 
-    /** Runs batches and commits them together. Never throws for what SQL did. */
+    /** Runs batches and commits them together. Errors of SQL are outcomes, not exceptions. */
     async batches(packed: PackedBatches): Promise<readonly BatchOutcome[]> {
       const batches = unpackBatches(packed)
       const run = () => this.#ledger.batches(batches)
@@ -63,27 +63,33 @@ export function makeStoreObject(
       return answers.map(({ outcome }) => outcome)
     }
 
-    /** Carries out operations on the ledger that arrived together. Never throws for what they did. */
+    /** Carries out ledger operations that arrived together. Their errors are outcomes, not exceptions. */
     async operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
       const outcomes = await this.#ledger.operations(calls)
       if (haveChanged(outcomes)) await this.#sweepSoon()
       return outcomes
     }
 
-    /** Carries out operations that a request of this isolate has left for it. Never throws for what they did. */
+    /**
+     * Carries out operations that a request of this isolate has left under this ticket. Their errors are outcomes, not
+     * exceptions.
+     */
     async operationsLeft(ticket: number): Promise<void> {
       const left = local.take(ticket)
       left.outcomes = await this.operations(left.calls)
     }
 
-    /** Runs one round of maintenance. workerd repeats an alarm that throws, with back-off. */
+    /** Runs one round of maintenance. If it throws, workerd repeats the alarm with back-off. */
     override async alarm(): Promise<void> {
       this.#alarm.wentOff()
       const { next } = await sweep(this.#ledger.database, now())
       if (next !== undefined) await this.#alarm.schedule(Math.max(next, now() + SWEEP_PAUSE_MS))
     }
 
-    /** What was reserved without a call of this object makes work for a round of maintenance, too. */
+    /**
+     * Runs scheduled work of the ledger, then schedules maintenance: reservations that were made without a call to this
+     * object need it, too.
+     */
     async #runDue(work: () => Promise<void>): Promise<void> {
       await work()
       await this.#sweepSoon()

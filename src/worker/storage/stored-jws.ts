@@ -1,10 +1,10 @@
 /**
- * How a receipt's compact JWS is stored. What it has in common with others, its head, is stored once, in `receipt_heads`;
- * the receipt's own row has the head's SHA-256 in hex, a colon, and the rest. A compact JWS contains no colon, so one that
- * is stored whole, as before there were heads, cannot be mistaken for this form.
+ * How a receipt's compact JWS is stored. Its head, which it shares with other receipts, is stored once, in `receipt_heads`;
+ * the receipt's own row has the head's SHA-256 in hex, a colon, and the rest. A compact JWS contains no colon, so a JWS that
+ * an earlier release stored whole cannot be mistaken for this form.
  *
- * The digest is no column of its own, because SQLite writes a row that is older than a column with one byte more: the
- * body of an old receipt would no longer be overwritten in place when it is erased (docs/storage.md).
+ * The digest has no column of its own, because SQLite writes a row that is older than a column with one byte more: the body
+ * of an old receipt could then not be overwritten in place when it is erased (docs/storage.md).
  */
 
 /** Length of a SHA-256 in hex, with which the form begins. */
@@ -19,7 +19,7 @@ export function storedJws(headSha256: string, tail: string): string {
 
 /**
  * The exact compact JWS.
- * @param head what `receipt_heads` has under the first `HEAD_NAME_CHARACTERS`; null: nothing
+ * @param head the text that `receipt_heads` has under the first `HEAD_NAME_CHARACTERS`; null: none
  * @throws Error when the head is missing
  */
 export function wholeJws(stored: string, head: string | null): string {

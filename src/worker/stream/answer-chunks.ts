@@ -15,8 +15,8 @@ const NOTHING: Bytes = new Uint8Array(0)
  * format, in a single synchronous stage. Worker and daemon both run it.
  *
  * Until the commit point, which is the first delta with content or the finish reason, `push` returns nothing, and the
- * attempt can still be abandoned without the client noticing. The finish reason is kept for the events at the end. The result does
- * not depend on how the provider's bytes were split into reads.
+ * attempt can still be abandoned without the client noticing. The finish reason is held back for the final events. The
+ * result does not depend on how the provider's bytes were split into reads.
  */
 export class AnswerChunks {
   readonly #writer: ChunkWriter
@@ -59,7 +59,7 @@ export class AnswerChunks {
     return this.#provider.finishReason
   }
 
-  /** The text that ended the answer, where the provider named it. */
+  /** The text that ended the answer, where the provider reports it. */
   get stopSequence(): string | undefined {
     return this.#provider.stopSequence
   }
@@ -79,7 +79,7 @@ export class AnswerChunks {
     return this.#provider.tally.uncountedTextBytes
   }
 
-  /** The provider's count of prompt and answer together, where it gave that alone, after all text so far. */
+  /** The provider's total count of prompt and answer, where it reported only the total, after all text received so far. */
   get totalTokens(): number | undefined {
     return this.#provider.tally.produced.totalTokens
   }
@@ -116,14 +116,14 @@ export class AnswerChunks {
   }
 
   /**
-   * The events between the content and the last event; to be called once a finish reason is known. `billed` are the
-   * counts to show; without it the provider's.
+   * The events between the content and the last event; to be called once a finish reason is known.
+   * @param billed the counts to show; default: the provider's
    */
   finish(billed?: TokenUsage): Bytes {
     return utf8(this.#writer.finish(answerEnd(this, billed)))
   }
 
-  /** What the last event continues. */
+  /** The state from which the last event continues. */
   get tail(): AnswerTail {
     return this.#writer.tail
   }
@@ -146,7 +146,7 @@ export class AnswerChunks {
     return bytes
   }
 
-  /** Output from before the error in the same read still belongs to the client. */
+  /** Adds the output from before the error in the same read, which still belongs to the client. */
   #withOutput(error: unknown): unknown {
     return error instanceof BrokenStream ? error.after(this.#release()) : error
   }

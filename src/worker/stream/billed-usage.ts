@@ -2,28 +2,28 @@ import { capTokens, type UsageBound } from './cap-tokens.ts'
 import { estimateTextTokens } from './estimate-text.ts'
 import type { TokenUsage } from './token-usage.ts'
 
-/** What a provider has produced, as far as it was received, whether or not it was delivered to the client. */
+/** What a provider has produced, as far as the router received it, whether or not it was delivered to the client. */
 export interface Produced {
   /** The provider's own count, if one was received. */
   readonly usage: TokenUsage | undefined
   /** UTF-8 bytes of text that this count does not cover, from which completion tokens are estimated. */
   readonly uncountedTextBytes: number
-  /** The provider's count of prompt and answer together, where it did not say how many of them are of which. */
+  /** The provider's total count of prompt and answer, where it did not report them separately. */
   readonly totalTokens?: number | undefined
 }
 
-/** Counts of the prompt and of the answer. */
+/** Token counts of the prompt and of the answer. */
 type TwoCounts = Pick<TokenUsage, 'promptTokens' | 'completionTokens'>
 
-/** What limits and completes the counts of a request on a route. */
+/** The limits of a request's counts on a route, and the estimate that completes them. */
 export interface BillingBound extends UsageBound {
   /** Billed only where the provider reports no count of the prompt. */
   readonly promptEstimate: number
 }
 
 /**
- * The token counts to bill: the provider's, and for text after the last count the router's own estimate. What exceeds the
- * maximum usage of the request is cut off, and `capped` says so.
+ * The token counts to bill: the provider's, plus the router's own estimate for text after the last count. Counts above the
+ * maximum usage of the request are reduced to it, and `capped` is then true.
  */
 export function billedUsage(
   { usage, uncountedTextBytes, totalTokens }: Produced,
@@ -44,15 +44,18 @@ export function billedUsage(
   return capTokens(claimed, bound)
 }
 
-/** The provider's count of the prompt, which is never empty; undefined where it sent none. */
+/**
+ * The provider's count of the prompt; undefined where it sent none. A count of 0 means none, because a prompt is never
+ * empty.
+ */
 export function countedPrompt(usage: TokenUsage | undefined): number | undefined {
   return usage?.promptTokens === 0 ? undefined : usage?.promptTokens
 }
 
 /**
- * The router's own estimates, but with the provider's counts no more than its total, where it gave one. What is too much is taken
- * from the answer first, whose tokens cost more. Where the estimates are less than the total they stay as they are: nothing
- * tells of which price the rest is.
+ * Limits the router's estimates so that, together with the provider's counts, they do not exceed the provider's total, where
+ * it sent one. The answer's estimate is reduced first, because its tokens cost more. Estimates below the total are not
+ * raised, because nothing shows at which price the rest should be billed.
  */
 export function withinTotal(
   estimates: TwoCounts,

@@ -10,9 +10,11 @@ export type BlockHead =
 /** Receives blocks one after the other: `start`, any number of `piece`, `end`. A tool's pieces are its arguments. */
 export interface BlockSink {
   start(head: BlockHead): void
-  /** @param hasWaited whether the piece was held, and counted, before: behind a call, or until its text began */
+  /**
+   * @param hasWaited whether the piece was passed to `hold` before: it waited behind an open call, or for its text to begin
+   */
   piece(text: string, logprobs: Logprobs | null, hasWaited: boolean): void
-  /** @param isLast whether no block follows: only that one can be cut off where an answer ends too early */
+  /** @param isLast whether no block follows: only the last one can be cut off where an answer ends too early */
   end(isLast: boolean): void
 }
 
@@ -23,7 +25,7 @@ interface Piece {
   readonly logprobs: Logprobs | null
 }
 
-/** A block that is open, or that waits until the open one ends. */
+/** A block that is open, or that waits for the open one to end. */
 interface TextBlock {
   readonly kind: TextKind
   readonly pieces: Piece[]
@@ -37,22 +39,22 @@ interface ToolBlock {
 }
 
 /**
- * Turns the sequence of deltas into blocks, of which one is open at a time. A chat delta may continue any of its tool
- * calls at any time, so everything that arrives while a call is open waits until the end; text, reasoning and the
- * first call pass immediately.
+ * Turns the sequence of deltas into blocks, of which one is open at a time. A chat delta may continue any of its tool calls
+ * at any time, so everything that arrives while a call is open waits until the end; text, reasoning and the first call pass
+ * immediately.
  */
 export class Blocks {
   readonly #sink: BlockSink
   readonly #hold: (text: string, logprobs: Logprobs | null) => void
   readonly #tools = new Map<number, ToolBlock>()
   #open: TextKind | ToolBlock | undefined
-  /** Whether the open call was announced. Its name is complete only when arguments arrive. */
+  /** Whether `start` was called for the open tool call: its name is complete only when arguments arrive. */
   #announced = false
   #waiting: (TextBlock | ToolBlock)[] = []
-  /** Log probabilities of tokens that gave no text yet: the first bytes of a character, whose rest follows. */
+  /** Log probabilities of tokens that have produced no text yet: the first bytes of a character whose rest follows. */
   #early: Logprobs[] = []
 
-  /** @param hold called with each piece of text that waits for its block */
+  /** @param hold called with each piece that has to wait for its block */
   constructor(sink: BlockSink, hold?: (text: string, logprobs: Logprobs | null) => void) {
     this.#sink = sink
     this.#hold = hold ?? (() => {})
@@ -65,17 +67,18 @@ export class Blocks {
 
   take({ reasoning, content, refusal, toolCalls, logprobs }: Delta): void {
     const onlyContent = reasoning === undefined && refusal === undefined && toolCalls.length === 0
-    // What came before was of a character of the reasoning or of the call.
+    // Log probabilities without text so far belonged to a character of the reasoning or of the call.
     if (!onlyContent) this.#early = []
     if (reasoning !== undefined) this.#text('reasoning', reasoning, null)
     if (content) this.#content(content, logprobs)
-    // Beside reasoning or a call, log probabilities without text are of its tokens. They must not open a text.
+    // Log probabilities without text that come with reasoning or a call belong to its tokens, and must not open a text
+    // block.
     else if (onlyContent && logprobs !== null) this.#withoutText(logprobs)
     if (refusal !== undefined) this.#text('refusal', refusal, null)
     for (const fragment of toolCalls) this.#tool(fragment)
   }
 
-  /** Ends the open block and emits those that wait. */
+  /** Ends the open block and emits the waiting ones. */
   finish(): void {
     const last = this.#waiting.at(-1)
     this.#close(last === undefined)
@@ -98,7 +101,7 @@ export class Blocks {
     this.#early.push(logprobs)
   }
 
-  /** @param isHeld whether the piece was counted already when it began to wait */
+  /** @param isHeld whether the piece was passed to `hold` when it began to wait */
   #text(kind: TextKind, text: string, logprobs: Logprobs | null, isHeld = false): void {
     if (typeof this.#open === 'object') {
       if (!isHeld) this.#hold(text, logprobs)

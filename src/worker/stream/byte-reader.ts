@@ -1,14 +1,16 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 
-/** The most that the first read of a body returns: every open stream has such a buffer, and most only ever read small events. */
+/**
+ * Buffer size of the first read of a body, bytes. Every open stream has such a buffer, and most only ever read small events.
+ */
 const FIRST_BUFFER_BYTES = 1024
 
-/** The most that any read returns. */
+/** Maximum buffer size of a read, bytes. */
 const MAX_BUFFER_BYTES = 8 * 1024
 
 /** Reads a body piece by piece. */
 export interface ByteReader {
-  /** @param used the bytes of an earlier read, whose memory is used again */
+  /** @param used the bytes of the previous read, whose memory is reused */
   read(used: Bytes | undefined): Promise<Read>
 }
 
@@ -17,8 +19,8 @@ type Read =
   | { readonly done: true; readonly value?: Bytes | undefined }
 
 /**
- * Reads a body into memory that is used again, where its stream can, as those of workerd do: a read that makes a buffer of its own
- * costs 4 us more and leaves 4 KiB behind.
+ * Reads a body into reused memory, where its stream supports that, as workerd's do: a read that allocates its own buffer
+ * costs 4 us more and leaves 4 KiB of garbage.
  */
 export function openByteReader(body: ReadableStream<Bytes>): ByteReader {
   const reader = bufferReader(body)
@@ -26,7 +28,7 @@ export function openByteReader(body: ReadableStream<Bytes>): ByteReader {
   return { read: (used) => reader.read(new Uint8Array(memoryAfter(used))) }
 }
 
-/** The memory of the read before; twice as much where that was too small for what had come. */
+/** The memory of the previous read; twice as much where that read filled its buffer. */
 function memoryAfter(used: Bytes | undefined): ArrayBuffer {
   if (used === undefined) return new ArrayBuffer(FIRST_BUFFER_BYTES)
   const { byteLength } = used.buffer
@@ -34,7 +36,7 @@ function memoryAfter(used: Bytes | undefined): ArrayBuffer {
   return isEnough ? used.buffer : new ArrayBuffer(2 * byteLength)
 }
 
-/** Undefined where the stream is no stream of bytes. */
+/** Undefined where the stream is not a byte stream. */
 function bufferReader(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | undefined {
   try {
     return body.getReader({ mode: 'byob' })

@@ -6,7 +6,7 @@ export interface UsageBound {
   readonly completionTokens: number
 }
 
-/** The same for audio. */
+/** The maximum usage of a request with audio. */
 export interface AudioBound extends UsageBound {
   readonly audioSeconds: number
 }

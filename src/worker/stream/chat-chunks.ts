@@ -3,13 +3,13 @@ import type { Delta } from './delta.ts'
 import { NOTHING_WRITTEN, type ChunkWriter } from './encoder.ts'
 import type { Logprobs } from './logprobs.ts'
 
-/** The chunks of a streamed chat completion before the last, and how each of them starts. */
+/** The chunks of a streamed chat completion except the last, and the text with which each of them starts. */
 export interface ChatChunks extends ChunkWriter {
   /** The text of a chunk up to its delta. */
   readonly start: string
 }
 
-/** Writes the chunks of a streamed chat completion, all but the last. */
+/** Writes all chunks of a streamed chat completion except the last. */
 export function chatChunks({ id, created, model }: AnswerHead): ChatChunks {
   const shared = JSON.stringify({ id, object: 'chat.completion.chunk', created, model })
   const start = `data: ${shared.slice(0, -1)},"choices":[{"index":0,"delta":`

@@ -14,7 +14,7 @@ export interface Delta {
   readonly logprobs: Logprobs | null
 }
 
-/** For deltas that have little. */
+/** A delta without content, to be spread into others. */
 export const NOTHING: Delta = {
   reasoning: undefined,
   content: undefined,
@@ -23,7 +23,7 @@ export const NOTHING: Delta = {
   logprobs: null,
 }
 
-/** A delta with nothing but text. */
+/** A delta with only text content. */
 export function textDelta(content: string): Delta {
   return { content, reasoning: undefined, refusal: undefined, toolCalls: [], logprobs: null }
 }

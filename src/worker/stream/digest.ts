@@ -11,8 +11,8 @@ export interface Digest {
 }
 
 /**
- * A write to workerd's hash stream costs 3 us, however small, so about twenty frames are collected for each. Every
- * open stream has two such buffers, so they are no larger.
+ * Bytes that are collected for one write. A write to workerd's hash stream costs 3 us, however small, so about twenty frames
+ * share one. The buffer is not larger, because every open stream has two of them.
  */
 const BUFFER_BYTES = 4 * 1024
 
@@ -42,7 +42,7 @@ function portableDigest(): Digest {
   }
 }
 
-/** Input that fits into the first buffer is hashed at once at the end; only longer input needs a stream. */
+/** Input that fits into the first buffer is hashed in one call at the end; only longer input needs a hash stream. */
 function nativeDigest(DigestStream: HashStreamMaker): Digest {
   let hash: OpenHash | undefined
   let buffer = new Uint8Array(BUFFER_BYTES)

@@ -5,7 +5,10 @@ import type { UsageReport } from './usage-tally.ts'
 /** How an answer ended. */
 export interface AnswerEnd {
   readonly finishReason: string
-  /** The text that ended it, in the provider's words; undefined where it named none, or only the last event is still to come. */
+  /**
+   * The text that ended the answer, as the provider reports it; undefined where it reported none, or where only the last
+   * event is still to come.
+   */
   readonly stopSequence?: string | undefined
   /** Undefined where neither the provider nor the router has counts. */
   readonly usage: UsageReport | undefined
@@ -22,14 +25,14 @@ export interface ChunkWriter {
   delta(delta: Delta): string
   /** The events between the content and the last event. */
   finish(end: AnswerEnd): string
-  /** What the last event continues, at any time. */
+  /** The state from which the last event continues, at any time. */
   readonly tail: AnswerTail
 }
 
-/** The tail of an answer of which nothing was written. */
+/** The tail of an answer before anything was written. */
 export const NOTHING_WRITTEN: AnswerTail = { events: 0, blocks: 0, open: null, output: [] }
 
-/** Writes the last event of a whole answer, which alone carries the extension object `service`. */
+/** Writes the last event of a complete answer, the only one that carries the extension object `service`. */
 export interface LastEvent {
   close(tail: AnswerTail, end: AnswerEnd, service: object): string
 }

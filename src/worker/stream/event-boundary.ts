@@ -1,13 +1,16 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 
-/** Ends a line and an event that were begun; between events it means nothing. */
+/** Ends a started line and event; between events it has no effect. */
 export const END_OF_EVENT: Bytes = utf8('\n\n')
 
 const LF = 0x0a
 
-/** Follows bytes of events that come in pieces cut anywhere. Their lines end with LF alone, as the encoders write them. */
+/**
+ * Tracks whether a stream of bytes, split anywhere, is inside an event. Lines must end with LF alone, as the encoders write
+ * them.
+ */
 export class EventBoundary {
-  /** Line ends at the end of all bytes so far; the second one ends an event. */
+  /** Number of consecutive line ends at the end of all bytes so far; the second one ends an event. */
   #lineEnds = 2
 
   /** Whether the bytes so far end inside an event. */

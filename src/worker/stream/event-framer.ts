@@ -19,25 +19,27 @@ const DATA = [0x64, 0x61, 0x74, 0x61]
 const EVENT = [0x65, 0x76, 0x65, 0x6e, 0x74]
 const ERROR = [0x65, 0x72, 0x72, 0x6f, 0x72]
 const MIN_BUFFER = 1024
-/** Most streams never cut a line. */
+/** Shared: most streams never split a line across reads. */
 const NOTHING: Bytes = new Uint8Array(0)
 const MAX_RETAINED_BUFFER = 64 * 1024
 
-/** What an unfinished event may hold without asking for memory, bytes. Nearly all events are far smaller. */
+/** Bytes that an unfinished event may hold before more memory is requested. Nearly all events are far smaller. */
 const UNASKED_BYTES = 64 * 1024
 
-/** Takes memory until the stream is over. @throws unknown when there is none */
+/**
+ * Reserves memory until the stream is over.
+ * @throws unknown when there is none
+ */
 export type TakeMemory = (bytes: number) => void
 
 /**
- * Parses server-sent events by the rules of the HTML Standard ("Interpreting an event stream"): CR, LF and CRLF line
- * ends, a leading byte order mark, comments, several `data` lines, unknown fields ignored, an unfinished event at the
- * end dropped.
+ * Parses server-sent events by the rules of the HTML Standard ("Interpreting an event stream"): CR, LF and CRLF line ends, a
+ * leading byte order mark, comments, several `data` lines, unknown fields ignored, an unfinished event at the end dropped.
  *
- * It works on bytes, where text parsers do not fit: the result must not depend on how the network split the bytes, so
- * an event before an invalid byte must be emitted whichever read it shares with that byte, and the length limit must
- * count bytes. Text is decoded once for each data line, strictly. Time is linear in the input; memory is one
- * unfinished line and the data of one unfinished event.
+ * It works on bytes, because a text parser would not do: the result must not depend on how the network split the bytes, so
+ * an event before an invalid byte must be emitted even if both arrive in the same read, and the length limit must count
+ * bytes. Text is decoded once for each data line, strictly. Time is linear in the input; memory is one unfinished line and
+ * the data of one unfinished event.
  */
 export class EventFramer {
   readonly #onEvent: (event: ServerSentEvent) => void
@@ -52,12 +54,12 @@ export class EventFramer {
   #namedError = false
   #lineBytes = 0
   #quietBytes = 0
-  /** How much an unfinished event may hold with what was taken so far. */
+  /** Bytes that an unfinished event may hold with the memory reserved so far. */
   #allowedBytes = UNASKED_BYTES
 
   /**
    * @param onEvent called for each event as soon as its blank line is read; its exceptions end the push
-   * @param takeMemory called before an unfinished event holds more than any before it
+   * @param takeMemory called before an unfinished event holds more bytes than any before
    */
   constructor(onEvent: (event: ServerSentEvent) => void, takeMemory: TakeMemory = () => {}) {
     this.#onEvent = onEvent

@@ -10,7 +10,7 @@ export class EventText {
     this.#text += `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
   }
 
-  /** Adds events that are written already. */
+  /** Adds events that are already encoded. */
   append(events: string): void {
     this.#text += events
   }

@@ -1,34 +1,37 @@
-/** Below this nothing is joined: timers are no finer, and so few streams are no load. */
+/** Shorter windows count as none: timers are not finer, and so few streams cause no load. */
 const MIN_WINDOW_MS = 4
 
-/** A stream is never silent for longer than this because of joining. */
+/** The longest silence that joining may cause in a stream, ms. */
 export const MAX_WINDOW_MS = 250
 
-/** A stream counts as active for this long after its last chunk. */
+/** A stream counts as active for this long after its last chunk, ms. */
 const ACTIVE_MS = 1_000
 
-/** How often active streams are counted. */
+/** How often active streams are counted, ms. */
 const COUNT_INTERVAL_MS = 100
 
-/** One of the streams that share the time. */
+/** A stream that shares the window. */
 export interface WindowStream {
-  /** When a chunk of it was last read, ms. */
+  /** When its last chunk was read, ms since the epoch. */
   arrivedAt: number
 }
 
-/** Changes the length of a window that is not zero, ms. */
+/** Changes the length of a window, ms; not called for windows that count as none. */
 export type WindowShape = (ms: number) => number
 
 const asItIs: WindowShape = (ms) => ms
 
-/** Makes short windows `factor` times as long, but no longer than `upToMs`: nobody notices that, and fewer chunks cost less. */
+/**
+ * Makes windows `factor` times as long, but those below `upToMs` no longer than `upToMs`: nobody notices that, and fewer
+ * chunks cost less.
+ */
 export function lengthened(factor: number, upToMs: number): WindowShape {
   return (ms) => Math.max(ms, Math.min(upToMs, ms * factor))
 }
 
 /**
- * The time in which each stream that a program relays may write one chunk: as long as all active ones take for one each. It
- * is zero while there are few (docs/performance-findings.md, "Chunks that are joined").
+ * The time in which each relayed stream may write one chunk: as long as the program takes to write one chunk for every
+ * active stream. It is zero while there are few streams (docs/performance-findings.md, "Chunks that are joined").
  */
 export class JoinWindow {
   /** Ms. */
@@ -39,7 +42,10 @@ export class JoinWindow {
   #ms = 0
   #countedAt = Number.NEGATIVE_INFINITY
 
-  /** @param chunksPerSecond for how many chunks a second there is time */
+  /**
+   * @param now ms since the epoch
+   * @param chunksPerSecond how many chunks the program can write per second
+   */
   constructor(now: () => number, chunksPerSecond: number, shape: WindowShape = asItIs) {
     this.now = now
     this.#chunksPerSecond = chunksPerSecond
@@ -58,7 +64,7 @@ export class JoinWindow {
     return this.#streams.has(stream)
   }
 
-  /** The window at a moment, ms; 0 where nothing is to be joined. */
+  /** The current window, ms; 0 where nothing is to be joined. */
   at(now: number): number {
     if (isWithin(now - this.#countedAt, COUNT_INTERVAL_MS)) return this.#ms
     this.#countedAt = now
@@ -70,7 +76,7 @@ export class JoinWindow {
   }
 }
 
-/** Whether an elapsed time is below a limit; a clock that was set back makes it negative, and the time is over. */
+/** Whether an elapsed time is below a limit. It is negative after the clock was set back, which counts as elapsed. */
 export function isWithin(elapsedMs: number, limitMs: number): boolean {
   return elapsedMs >= 0 && elapsedMs < limitMs
 }

@@ -2,8 +2,8 @@ import { fromUtf8 } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
 
 /**
- * Readers for a provider's JSON, whose members are all `unknown`. Written by hand because they run for every frame of
- * every stream, where a schema library would dominate the cost.
+ * A provider's JSON object, whose members are all `unknown`. The readers below are written by hand because they run for
+ * every frame of every stream, where a schema library would dominate the cost.
  */
 export type JsonObject = Readonly<Record<string, unknown>>
 

@@ -17,7 +17,7 @@ interface Alternative {
   readonly bytes: readonly number[] | null
 }
 
-/** Alternatives rebuilt between two steps: about a millisecond of work. */
+/** Number of alternatives that are rebuilt between two steps: about a millisecond of work. */
 const ALTERNATIVES_AT_ONCE = 2_048
 
 /** Rebuilds `logprobs` from the fields that clients know; null where the provider sent none in this form. */

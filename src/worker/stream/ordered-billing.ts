@@ -2,7 +2,7 @@ import type { OrderedBilling } from '../../protocol/stream-record.ts'
 import { billedUsage, type BillingBound, type Produced } from './billed-usage.ts'
 import type { TokenUsage } from './token-usage.ts'
 
-/** The bounds of what a request is billed, as an order tells them to the daemon. */
+/** The limits of what a request is billed, as an order passes them to the daemon. */
 export function orderedBilling(bound: BillingBound): OrderedBilling {
   return {
     prompt_estimate: bound.promptEstimate,
@@ -11,7 +11,7 @@ export function orderedBilling(bound: BillingBound): OrderedBilling {
   }
 }
 
-/** The token counts that are billed for an ordered answer, as the worker computes them. */
+/** The token counts that the worker bills for an ordered answer. */
 export function usageAsBilled(produced: Produced, billing: OrderedBilling): TokenUsage {
   const bound = {
     promptEstimate: billing.prompt_estimate,

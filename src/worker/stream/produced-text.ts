@@ -3,11 +3,11 @@ import { utf8Length } from './message-text.ts'
 import type { CallForm } from './tool-calls.ts'
 
 /**
- * UTF-8 bytes of the text in a delta or a message: content, reasoning, refusal, and arguments of calls. It counts
- * everything the provider produced, even what the client does not see, because that is billed where the provider's
- * own count is missing. It accepts any form and never throws: deltas of further choices are not parsed otherwise, and
- * an error in them must not fail the answer.
- * @param form in which form earlier deltas of the same answer had calls: those in the other one are copies
+ * UTF-8 bytes of the text in a delta or a message: content, reasoning, refusal, and arguments of calls. It counts everything
+ * the provider produced, even what the client does not see, because that is billed where the provider's own count is
+ * missing. It accepts any form and never throws: deltas of further choices are parsed only here, and an error in them must
+ * not fail the answer.
+ * @param form the form in which earlier deltas of the same answer had calls: calls in the other form are copies
  */
 export function producedTextBytes(message: unknown, form?: CallForm): number {
   if (!isJsonObject(message)) return 0

@@ -16,7 +16,7 @@ import { UsageTally } from './usage-tally.ts'
 
 /** A provider's whole answer in the internal format. */
 export interface ProviderAnswer {
-  /** At least one, in the order of their indexes: clients and single answers take the first. */
+  /** At least one, in the order of their indexes: clients and formats with a single answer take the first. */
   readonly choices: readonly AnswerChoice[]
   readonly tally: UsageTally
   readonly providerResponseId: string | undefined
@@ -31,13 +31,14 @@ export interface AnswerChoice {
   readonly toolCalls: readonly ToolCall[]
   readonly logprobs: Logprobs | null
   readonly finishReason: string
-  /** The text that ended it, where the provider named it. */
+  /** The text that ended the choice, where the provider reports it. */
   readonly stopSequence?: string | undefined
 }
 
 /**
- * Reads an answer that is not streamed, in steps, by an allow-list of fields, so that nothing of the provider's identity leaks.
- * @throws BrokenStream on an error object, malformed members, no choices, and a choice without a valid finish reason
+ * Reads an answer that is not streamed, in steps. Only listed fields are read, so that nothing that identifies the provider
+ * leaks.
+ * @throws BrokenStream on an error object, malformed members, no choices, or a choice without a valid finish reason
  */
 export function* readProviderAnswer(
   answer: JsonObject,

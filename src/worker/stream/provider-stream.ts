@@ -17,11 +17,11 @@ import { TextFrames } from './text-frames.ts'
 import { finishReasonOfCalls, hasCalls, ToolFragments } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
 
-/** Events above this are checked for the number of their values before they are parsed, characters. */
+/** Events above this size are checked for the number of their values before they are parsed, characters. */
 const LARGE_EVENT = 64 * 1024
 
 /**
- * How much memory the values of one event may take, by estimate, bytes. An event is parsed in one go, which for this many values
+ * Maximum memory of the values of one event, by estimate, bytes. An event is parsed in one go, which for this many values
  * takes about a tenth of a second: the log probabilities of 4,000 tokens with 20 alternatives each.
  */
 const MAX_EVENT_MEMORY = 16 * 1024 * 1024
@@ -31,7 +31,7 @@ export interface ReadOptions {
   /** Generates the ids of tool calls that have none. */
   readonly id: string
   readonly includeReasoning: boolean
-  /** Takes memory for unfinished events; without it they are limited one by one only. */
+  /** Reserves memory for unfinished events; without it only the size of each event is limited. */
   readonly takeMemory?: TakeMemory
 }
 
@@ -39,7 +39,7 @@ export interface ReadOptions {
 export interface DeltaSink {
   /** Called once, before the first delta with content or at the finish reason. */
   commit(): void
-  /** A delta of content alone, of characters that need no escaping in a JSON string. */
+  /** A delta of only content, whose characters need no escaping in a JSON string. */
   plainText(text: string): void
   delta(delta: Delta): void
 }
@@ -51,9 +51,9 @@ export const MAX_OPENING_BYTES = 256 * 1024
 const DONE = '[DONE]'
 
 /**
- * Reads one provider's chat stream, whatever its dialect, into the internal sequence of deltas, and counts its usage.
- * Deltas are rebuilt from an allow-list of fields, so that nothing of the provider's identity can leak. The sequence
- * does not depend on how the provider's bytes were split into reads. The finish reason is stored, not passed on.
+ * Reads one provider's chat stream, whatever its dialect, into the internal sequence of deltas, and counts its usage. Only
+ * listed fields are read, so that nothing that identifies the provider can leak. The sequence does not depend on how the
+ * provider's bytes were split into reads. The finish reason is stored, not passed on.
  */
 export class ProviderStream {
   readonly tally = new UsageTally()
@@ -66,7 +66,7 @@ export class ProviderStream {
   #openingFrames = 0
   #finishReason: string | undefined
   #stopSequence: string | undefined
-  /** How many choices there are, by their indexes, and how many of them have ended. */
+  /** The number of choices, by their indexes; below, the number of choices that have ended. */
   #choices = 1
   #endedChoices = 0
   #terminated = false
@@ -107,7 +107,7 @@ export class ProviderStream {
     return this.#finishReason
   }
 
-  /** The text that ended the answer, where the provider named it. */
+  /** The text that ended the answer, where the provider reports it. */
   get stopSequence(): string | undefined {
     return this.#stopSequence
   }
@@ -169,19 +169,23 @@ export class ProviderStream {
     }
   }
 
-  /** Returns the text of a chunk that contains nothing else, or nothing that a repetition would count twice. */
+  /**
+   * Returns the text of a chunk that contains nothing else and could be repeated without changing a count; else undefined.
+   */
   #takeChunk(chunk: JsonObject): string | undefined {
     refuseProviderError(chunk)
     const { id } = chunk
     this.#providerResponseId ??= readResponseId(id)
     const choices = optionalObjects(chunk['choices'])
     const onlyTexts = choices.map((choice, position) => this.#takeChoice(choice, position))
-    // With several choices the first may finish before the others, and counts still grow after that. Those on a chunk with a choice
-    // may be of that choice alone (vLLM, `continuous_usage_stats`), until all have ended: then some servers send the total there.
+    // With several choices the first may finish before the others, and counts still grow after that. Until all have ended,
+    // counts on a chunk with a choice may cover that choice alone (vLLM, `continuous_usage_stats`); after that, some servers
+    // send the total there.
     const several = choices.length > 0 && this.#choices > 1
     const counted = this.tally.take(chunk['usage'], several && this.#endedChoices < this.#choices)
     if (counted && !several && this.#finishReason !== undefined) this.#done = true
-    // The text of a chunk with a count of its own is already counted, and its repetition would not be.
+    // A chunk that has a count of its own cannot serve as a pattern for chunks without one: the count covers its text
+    // already.
     const isUncounted = this.tally.uncountedTextBytes > 0
     return choices.length === 1 && isUncounted ? onlyTexts[0] : undefined
   }

@@ -15,7 +15,7 @@ export interface Routed {
   readonly failover: boolean
 }
 
-/** The `service` object of an exchange; without a receipt it has no `receipt_id` member at all. */
+/** The `service` object of an exchange; without a receipt it has no member `receipt_id`. */
 export function serviceObject(
   { requestedRoute, route, failover }: Routed,
   receiptId: string | null,

@@ -2,10 +2,10 @@ import { startDeadline, type After, type DeadlineTimer } from '../batching/deadl
 import { Stopwatch } from './stopwatch.ts'
 
 /**
- * The time limit of the stage that runs; at most one runs at a time.
+ * The time limit of the current stage; at most one stage runs at a time.
  *
- * Progress inside a stage updates a time stamp instead of a timer, because a stream makes progress with every frame,
- * and a timer for each would cost more than relaying the frame.
+ * Progress inside a stage updates a time stamp instead of a timer, because a stream makes progress with every frame, and a
+ * timer for each would cost more than relaying the frame.
  */
 export class StageClock {
   readonly #now: () => number
@@ -36,7 +36,7 @@ export class StageClock {
     this.#held = false
   }
 
-  /** Suspends the time limit until the next `progress`: what follows is not the provider's delay. */
+  /** Suspends the time limit until the next `progress`: what follows is not a delay of the provider. */
   pauseTimeout(): void {
     this.#held = true
   }

@@ -1,6 +1,6 @@
 /**
- * Measures the time since something last happened. A clock that was set back starts it anew, so that nothing waits until
- * that clock has caught up.
+ * Measures the time since something last happened. If the clock is set back, it starts again, so that nothing waits until
+ * the clock reaches its former time.
  */
 export class Stopwatch {
   readonly #now: () => number

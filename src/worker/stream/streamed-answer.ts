@@ -5,21 +5,21 @@ import type { AnswerEnd, LastEvent } from './encoder.ts'
 import type { TokenUsage } from './token-usage.ts'
 import type { UsageTally } from './usage-tally.ts'
 
-/** A streamed answer of which nothing more comes: what is billed of it, and its last events. */
+/** A streamed answer that has ended: what is billed for it, and its last events. */
 export interface StreamedAnswer extends Produced {
   readonly finishReason: string | undefined
   /** The first `id` in the provider's answer. */
   readonly providerResponseId: string | undefined
   /**
-   * The events before the last one that were not sent yet. `billed` are the counts to show; without it the provider's. To be called once a
-   * finish reason is known.
+   * The events before the last one that were not sent yet. To be called once a finish reason is known.
+   * @param billed the counts to show; default: the provider's
    */
   finish(billed?: TokenUsage): Bytes
   /** The last event, with finish reason, usage and `service`. Only to be called after `finish`. */
   close(service: object, billed?: TokenUsage): Bytes
 }
 
-/** What is known of an answer whose events were written elsewhere, all but the last. */
+/** The facts of an answer whose events, except the last, were written by the daemon. */
 export interface CountedAnswer {
   readonly finishReason: string | undefined
   readonly tally: UsageTally
@@ -29,7 +29,7 @@ export interface CountedAnswer {
 
 const NOTHING: Bytes = new Uint8Array(0)
 
-/** The answer whose events were written elsewhere, with the last one of this format. */
+/** The answer whose events were written by the daemon, with the last event in this format. */
 export function countedAnswer(counted: CountedAnswer, last: LastEvent): StreamedAnswer {
   const { finishReason, tally, providerResponseId, tail } = counted
   return {
@@ -41,7 +41,10 @@ export function countedAnswer(counted: CountedAnswer, last: LastEvent): Streamed
   }
 }
 
-/** How an answer ended; `billed` are the counts to show, without it the provider's. */
+/**
+ * How an answer ended.
+ * @param billed the counts to show; default: the provider's
+ */
 export function answerEnd(
   {
     finishReason,

@@ -1,10 +1,13 @@
-/** Time limit after the finish reason: only the provider's usage and its terminator are still to come. */
+/** Time limit after the finish reason, ms: only the provider's usage and its terminator are still to come. */
 const TAIL_MS = 5_000
 
-/** Time limit after usage as well: only the terminator, which the digest of the provider's bytes should include. */
+/**
+ * Time limit after usage as well, ms: only the terminator is still to come, which the digest of the provider's bytes should
+ * include.
+ */
 const LAST_BYTES_MS = 1_000
 
-/** How long the next bytes of a provider's stream may take once its finish reason has come, ms; undefined before. */
+/** Time limit for the next bytes of a provider's stream after its finish reason, ms; undefined before the finish reason. */
 export function tailLimitMs(stream: {
   readonly done: boolean
   readonly finishReason: string | undefined

@@ -18,8 +18,8 @@ const PLAIN = /^[^"\\\p{Cc}\p{Cs}]+$/u
 const PROBE = 'probe'
 
 /**
- * Recognises frames that repeat an earlier one in everything but their text, as nearly all of a stream do. Of such a
- * frame only the text is read, which saves parsing it.
+ * Recognises frames that repeat an earlier one in everything but their text, as nearly all frames of a stream do. Only the
+ * text of such a frame is read, which saves parsing it.
  */
 export class TextFrames {
   #shape: Shape | undefined
@@ -36,8 +36,8 @@ export class TextFrames {
   }
 
   /**
-   * Learns from a frame that contains only this text, as the content of its only choice, and can be repeated without
-   * changing any count. Other frames have no such text and are ignored.
+   * Learns the shape of a frame that contains only this text, as the content of its only choice, and can be repeated without
+   * changing any count. For other frames, `text` is undefined and nothing is learned.
    */
   learn(data: string, text: string | undefined): void {
     if (text === undefined || text === PROBE || !PLAIN.test(text)) return

@@ -29,15 +29,15 @@ export const NO_ARGUMENTS = '{}'
 /** Larger indexes are replaced: clients keep calls in arrays, and a huge index would mean a huge array. */
 const MAX_INDEX = 9_999
 
-/** Characters of ids, names and held arguments of one stream that are remembered; each call counts 64 more. */
+/** Limit of the characters of ids, names and held arguments that are remembered for one stream; each call counts 64 more. */
 const MAX_REMEMBERED = 16 * 1024 * 1024
 
-/** `tool_calls`, or `function_call`. */
+/** The member that holds calls: `tool_calls` is a list, `function_call` a single one. */
 export type CallForm = 'list' | 'single'
 
 /**
- * The calls in a delta or a message. `function_call` is the form that preceded `tool_calls`, with one call at most; some servers
- * still answer in it. Beside a list it is a copy.
+ * The calls in a delta or a message. `function_call`, with at most one call, preceded `tool_calls`; some servers still use
+ * it. If both are present, `function_call` is a copy.
  */
 interface GivenCalls {
   readonly form: CallForm
@@ -50,7 +50,7 @@ function givenCalls({ tool_calls: list, function_call: single }: JsonObject): Gi
   return { form: 'single', calls: [{ index: 0, function: single }] }
 }
 
-/** Some servers fill the older member with its defaults beside a text: there is no call then. */
+/** Whether a `function_call` is empty: some servers fill it with its defaults in a delta that has only text. */
 function isUnset(call: JsonObject): boolean {
   const called = optionalObject(call['function']) ?? {}
   const text = argumentsText(called['arguments']) ?? ''
@@ -62,7 +62,7 @@ export function hasCalls({ tool_calls: list, function_call: single }: JsonObject
   return Boolean(list) || Boolean(single)
 }
 
-/** The finish reason that belongs to calls as they are passed on. */
+/** The finish reason for calls in the form in which they are passed on. */
 export function finishReasonOfCalls(reason: string, form: CallForm | undefined): string {
   return form === 'single' && reason === 'function_call' ? 'tool_calls' : reason
 }
@@ -71,14 +71,14 @@ interface Slot {
   readonly index: number
   readonly providerId: string | undefined
   name: string
-  /** Arguments that came before the name; undefined once the call was passed on. */
+  /** Arguments that came before the name; undefined once the call's first fragment was passed on. */
   held: string | undefined
 }
 
 /**
- * Rebuilds the tool-call fragments of one stream. Clients concatenate fragments of one `index`, so id, type and name
- * are sent once for each call, and two calls never share an index. A call is passed on once it has a name, because
- * clients expect that in its first fragment, and could not run a call that never gets one.
+ * Rebuilds the tool-call fragments of one stream. Clients concatenate fragments of one `index`, so id, type and name are
+ * sent once for each call, and two calls never share an index. A call is passed on once it has a name, because clients
+ * expect the name in the first fragment, and could not run a call that never gets one.
  */
 export class ToolFragments {
   readonly #responseId: string
@@ -87,20 +87,20 @@ export class ToolFragments {
   readonly #taken = new Set<number>()
   #nextIndex = 0
   #latest: Slot | undefined
-  /** Calls of which no arguments have come. */
+  /** Calls that have received no arguments so far. */
   readonly #bare = new Set<Slot>()
   #remembered = 0
   #unnamed = 0
-  /** In which form the calls of this stream come; what comes in the other one is a copy. */
+  /** The form in which this stream has its calls; calls in the other form are copies. */
   #form: CallForm | undefined
 
-  /** `responseId` generates the ids of calls that have none. */
+  /** @param responseId generates the ids of calls that have none */
   constructor(responseId: string) {
     this.#responseId = responseId
   }
 
   /**
-   * The fragments of one delta, without what was already sent.
+   * The fragments of one delta, without what was sent before.
    * @throws BrokenStream `malformed` when a fragment is malformed, or when there are too many calls
    */
   rebuild(delta: JsonObject): readonly ToolFragment[] {
@@ -114,8 +114,9 @@ export class ToolFragments {
 
   /**
    * To be called when no more fragments come.
-   * @param reason why: of an answer that was cut off, a call without arguments is none that a client should run
-   * @returns the arguments of calls that have come without any
+   * @param reason the finish reason: if the answer was cut off, a call without arguments is not completed, because no client
+   *   should run it
+   * @returns the arguments of calls that received none
    * @throws BrokenStream `malformed` when a call has no name, as in a whole answer
    */
   end(reason: string): readonly ToolFragment[] {
@@ -124,7 +125,7 @@ export class ToolFragments {
     return Array.from(this.#bare, ({ index }) => ({ index, function: { arguments: NO_ARGUMENTS } }))
   }
 
-  /** In which form the calls of this stream come; undefined before the first. */
+  /** The form in which this stream has its calls; undefined before the first call. */
   get form(): CallForm | undefined {
     return this.#form
   }
@@ -140,7 +141,7 @@ export class ToolFragments {
       return this.#continueHeld(this.#open(fragment['index'], id), name, text)
     }
     if (known.held !== undefined) return this.#continueHeld(known, name, text)
-    // Some servers repeat the name on every fragment; a client would concatenate the copies.
+    // Some servers repeat the name in every fragment; a client would concatenate the copies.
     const newName = name !== '' && name !== known.name
     if (newName) {
       this.#remember(name.length)
@@ -151,7 +152,7 @@ export class ToolFragments {
     return { index: known.index, function: { ...(newName && { name }), arguments: text } }
   }
 
-  /** The first fragment of a call, with all that was held back, once it has a name. */
+  /** The first fragment of a call, with everything held back, once the call has a name. */
   #continueHeld(slot: Slot, name: string, text: string): ToolFragment | undefined {
     const held = (slot.held ?? '') + text
     if (name === '') {
@@ -169,20 +170,20 @@ export class ToolFragments {
     return { index, id, type: 'function', function: { name, arguments: held } }
   }
 
-  /** The slot that a fragment continues; undefined when it begins a call. */
+  /** The slot of the call that a fragment continues; undefined when it begins a new call. */
   #find(index: unknown, id: string | undefined, name: string): Slot | undefined {
     if (!isIndex(index)) {
       if (id !== undefined) return this.#byProviderId.get(id)
       return name === '' || this.#latest?.held !== undefined ? this.#latest : undefined
     }
     const slot = this.#byProviderIndex.get(index)
-    // Some servers give every call index 0: another id together with a name begins another call. Another id alone
-    // does not, because some servers generate a new id for each fragment. A call without a name gets this one.
+    // Some servers give every call index 0: another id together with a name begins another call. Another id alone does not,
+    // because some servers generate a new id for each fragment. A call that has no name yet takes this one.
     const another = name !== '' && id !== undefined && slot?.providerId !== undefined
     return another && slot.providerId !== id && slot.held === undefined ? undefined : slot
   }
 
-  /** A new slot without a name, with the provider's own index where that is free. */
+  /** Opens a slot without a name, with the provider's own index where that is free. */
   #open(wanted: unknown, providerId: string | undefined): Slot {
     this.#remember((providerId?.length ?? 0) + 64)
     const index = isIndex(wanted) && !this.#taken.has(wanted) ? wanted : this.#nextIndex
@@ -205,13 +206,13 @@ export class ToolFragments {
 /** The calls of a whole message. */
 export interface MessageCalls {
   readonly toolCalls: readonly ToolCall[]
-  /** Undefined where there is none. */
+  /** Undefined where the message has no call. */
   readonly form: CallForm | undefined
 }
 
 /**
  * Reads the calls of a whole message.
- * @param reason why the answer ended, as for a stream
+ * @param reason the answer's finish reason, as for a stream
  * @throws BrokenStream `malformed` when a call has no name, because no client could run it
  */
 export function readToolCalls(
@@ -233,12 +234,12 @@ export function readToolCalls(
   return { toolCalls, form: toolCalls.length > 0 ? form : undefined }
 }
 
-/** Arguments as JSON text: a string is kept, an object that a server did not serialise is serialised. */
+/** Arguments as JSON text: a string is kept; an object that a server did not serialise is serialised. */
 function argumentsText(value: unknown): string | undefined {
   return isJsonObject(value) ? printJson(value) : optionalString(value)
 }
 
-/** Whether an answer ended before its model was done. */
+/** Whether an answer ended before the model had finished. */
 function isCutOff(reason: string): boolean {
   return reason === 'length' || reason === 'max_tokens' || reason === 'content_filter'
 }

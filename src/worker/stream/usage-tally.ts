@@ -23,20 +23,20 @@ export interface UsageReport {
 export class UsageTally {
   #prompt = 0
   #completion = 0
-  /** Of prompt and answer together, where no count said which of them it is of; 0: none, or text came after it. */
+  /** The total of prompt and answer, where no count reported them separately; 0: there is none, or text came after it. */
   #total = 0
   #cached: number | undefined
   #cacheWrite: number | undefined
   #reasoning: number | undefined
   #textBytes = 0
-  /** Deltas with text: most are one token, which may be a single byte. */
+  /** Number of deltas with text: most are one token, which may be a single byte. */
   #deltas = 0
 
   static {
     keepShape(new UsageTally())
   }
 
-  /** A tally that continues from the counts of another one. */
+  /** A tally that continues from these counts. */
   static of(counts: TallyCounts): UsageTally {
     const tally = new UsageTally()
     tally.#prompt = counts.prompt
@@ -62,7 +62,7 @@ export class UsageTally {
     }
   }
 
-  /** Adds the bytes of a delta's text, which no count includes yet; the next count of completion tokens does. */
+  /** Adds the bytes of a delta's text that no count covers yet; the next count of completion tokens covers it. */
   addText(bytes: number): void {
     if (bytes === 0) return
     this.#textBytes += bytes
@@ -72,13 +72,13 @@ export class UsageTally {
 
   /**
    * Merges one `usage` member.
-   * @param isPartial whether it may count one of several choices alone: it covers no more text than so many tokens have
-   * @returns whether it contained a count: null, a wrong type, and the zeros that some servers send first do not
-   *   count
+   * @param isPartial whether it may count only one of several choices: it then covers only as much text as its new tokens
+   *   have
+   * @returns whether it contained a count; null, a wrong type, and the zeros that some servers send first do not
    */
   take(usage: unknown, isPartial = false): boolean {
     if (!isJsonObject(usage)) return false
-    // A prompt is never empty.
+    // Zero means that no prompt was counted, because a prompt is never empty.
     const input = greatestCount(usage['prompt_tokens'], usage['input_tokens']) || undefined
     const output = greatestCount(usage['completion_tokens'], usage['output_tokens'])
     const total = greatestCount(usage['total_tokens']) ?? 0
@@ -96,7 +96,7 @@ export class UsageTally {
     return true
   }
 
-  /** @param tokens undefined: all text so far */
+  /** @param tokens covers the text of this many tokens; undefined: all text so far */
   #coverText(tokens: number | undefined): void {
     this.#textBytes =
       tokens === undefined ? 0 : Math.max(0, this.#textBytes - tokens * BYTES_PER_TOKEN)
@@ -119,7 +119,7 @@ export class UsageTally {
       usage['cache_write_tokens'],
       usage['cache_creation_input_tokens'],
     )
-    // Shown to the client, never billed: completion tokens include them.
+    // Shown to the client, but not billed separately: completion tokens include them.
     this.#reasoning = greatestCount(
       this.#reasoning,
       output['reasoning_tokens'],
@@ -140,8 +140,8 @@ export class UsageTally {
   }
 
   /**
-   * UTF-8 bytes of text added since completion tokens were last counted: billed in addition to the counts. For each delta at
-   * least so many that it is billed as a token.
+   * UTF-8 bytes of text added since completion tokens were last counted; billed in addition to the counts. Each delta counts
+   * at least the bytes of one token, so that it is billed as one.
    */
   get uncountedTextBytes(): number {
     return Math.max(this.#textBytes, this.#deltas * BYTES_PER_TOKEN)
@@ -153,7 +153,7 @@ export class UsageTally {
     return { usage, uncountedTextBytes, totalTokens: this.#total || undefined }
   }
 
-  /** The counts to show to the client: those that are billed, else the provider's. */
+  /** The counts to show to the client: the billed ones, else the provider's. */
   report(billed?: TokenUsage): UsageReport | undefined {
     const tokens = billed ?? this.tokens
     if (tokens === undefined) return undefined
@@ -175,7 +175,7 @@ function detailsOf(usage: JsonObject, member: string): JsonObject {
   return isJsonObject(details) ? details : {}
 }
 
-/** What a total says of one count where it is known what the other is: of a total alone neither is known. */
+/** Derives one count from the total and the other count; 0 where the other count is unknown. */
 function restOf(total: number, other: number | undefined): number {
   return other === undefined ? 0 : Math.max(0, total - other)
 }

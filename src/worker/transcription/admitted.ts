@@ -21,11 +21,11 @@ export interface AdmittedTranscription {
   readonly context: Context
   readonly parsed: TranscriptionRequest
   readonly plan: TranscriptionPlan
-  /** What the provider must meet, by the request and by its key. */
+  /** What the request and its key require of the provider. */
   readonly constraints: Constraints | undefined
   readonly admission: Admission
   readonly receipt: boolean
-  /** Headers of the request that have no effect on a transcription. */
+  /** Request headers that have no effect on a transcription. */
   readonly unused: readonly string[]
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
@@ -33,7 +33,7 @@ export interface AdmittedTranscription {
   readonly clientRequest: Bytes
 }
 
-/** What a transcript is billed by. */
+/** The parts of a transcript by which it is billed. */
 interface Heard extends Pick<Transcript, 'seconds' | 'usage' | 'totalTokens'> {
   /** UTF-8 bytes of its text. */
   readonly textBytes: number
@@ -47,7 +47,7 @@ interface ServiceUsage {
   readonly completion_tokens?: number
 }
 
-/** The token counts of a transcription that is priced by another unit. */
+/** The token counts of a transcription that is not priced by tokens. */
 const NO_TOKENS: TokenUsage = {
   promptTokens: 0,
   completionTokens: 0,
@@ -56,9 +56,9 @@ const NO_TOKENS: TokenUsage = {
 }
 
 /**
- * The record of a transcription for settlement. The provider's own figures are billed, limited to what the file can
- * contain; the price never depends on the response format. Audio without a reported duration is billed as measured.
- * `measuredSeconds` is the router's own measurement, made where the provider reported no duration.
+ * The record of a transcription for settlement. The provider's own figures are billed, limited to what the file can contain;
+ * the price never depends on the response format. Audio without a reported duration is billed as measured.
+ * @param measuredSeconds the router's own measurement, made where the provider reported no duration
  */
 export function transcriptionExchange(
   admitted: AdmittedTranscription,
@@ -102,7 +102,10 @@ export function transcriptionExchange(
   }
 }
 
-/** The provider's counts; where it counted none of the prompt, or none of a text that is there, what is typical takes that place. */
+/**
+ * The provider's token counts, completed with typical ones: for the prompt where it reported none, and for the text where it
+ * reported none although there is text.
+ */
 function claimedTokens(
   counted: TokenUsage | undefined,
   typical: TokenUsage,
@@ -116,8 +119,8 @@ function claimedTokens(
 }
 
 /**
- * The `service` object of a transcription. For routes priced by time it always contains the billed duration, even
- * where only the router measured it; for others the provider's, if any.
+ * The `service` object of a transcription. For routes priced by time it always contains the billed duration, even where only
+ * the router measured it; for others the provider's, if any.
  */
 export function transcriptionService(
   exchange: Exchange,

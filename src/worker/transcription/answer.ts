@@ -12,8 +12,8 @@ export interface Answer {
 }
 
 /**
- * The answer in the requested format (see docs/api.md). Duration and language are the provider's; where it reported
- * none, `measuredSeconds` and the caller's hint.
+ * The answer in the requested format (see docs/api.md). Duration and language are the provider's; where it reported none,
+ * they are `measuredSeconds` and the client's hint.
  */
 export function makeAnswer(
   parsed: TranscriptionRequest,
@@ -38,7 +38,7 @@ export function makeAnswer(
   return { body, toResponse: (headers) => jsonText(body, headers) }
 }
 
-/** Plain text cannot contain `service`; headers carry a part of it. */
+/** A plain-text answer. It cannot contain `service`, so headers carry a part of it. */
 function textAnswer(transcript: string, exchange: Exchange, receiptId: string | null): Answer {
   const body = utf8(transcript)
   const service = {

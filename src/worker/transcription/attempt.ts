@@ -24,13 +24,16 @@ export interface TranscriptAnswer {
   readonly decoded: boolean
 }
 
-/** Time limit for the request's digest, ms: a valid answer comes only after the whole request was read. */
+/**
+ * Time limit for the request's digest, ms. Normally the digest is ready, because a valid answer comes only after the whole
+ * request was read.
+ */
 const DIGEST_MS = 30_000
 
 /**
- * One attempt on one route with the whole file. Providers send headers with the finished answer, so only the
- * request's budget limits it, and `limitMs` while other routes remain.
- * @throws AttemptFailure
+ * One attempt on one route with the whole file. Providers send headers together with the finished answer, so only the
+ * request's budget limits the attempt, and `limitMs` while other routes remain.
+ * @throws AttemptFailure when the provider failed
  * @throws ApiError when a limit of the router keeps the answer from being read
  */
 export async function requestTranscript(
@@ -77,7 +80,7 @@ export async function requestTranscript(
   }
 }
 
-/** The error of an answer that arrived before the provider had read the whole request: the abort's reason, if any. */
+/** The error for an answer that arrived before the provider had read the whole request: the abort's reason, if any. */
 function timeoutOf(clock: AttemptClock): unknown {
   return clock.signal.aborted ? clock.signal.reason : new AttemptFailure({ kind: 'unclassified' })
 }

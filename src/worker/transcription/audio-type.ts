@@ -36,8 +36,8 @@ const GENERIC_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Determines the type of a file. Its bytes must be audio, whatever its name. One of the eight types is then accepted
- * as declared; for a generic one or an alias the bytes decide, and the extension distinguishes M4A from MP4.
+ * Determines the type of a file. Its bytes must be audio, whatever its name. If the declared type is one of the eight, it is
+ * accepted; for a generic type or an alias the bytes decide, and the file extension distinguishes M4A from MP4.
  * @throws ApiError `unsupported_file_type`
  */
 export function audioOf({ bytes, name, type }: UploadedFile): Audio {
@@ -77,7 +77,7 @@ const SIGNATURES: readonly (readonly [Container, (bytes: Uint8Array) => boolean]
 /** Brands of images, which use the container of MP4 too. */
 const IMAGE_BRANDS = ['avif', 'avis', 'heic', 'heix', 'hevc', 'hevx', 'mif1', 'msf1', 'crx ']
 
-/** The container format by a file's first bytes; undefined where that is no accepted audio. */
+/** The container format by a file's first bytes; undefined where they are no accepted audio. */
 function containerOf(bytes: Uint8Array): Container | undefined {
   return SIGNATURES.find(([, begins]) => begins(bytes))?.[0]
 }

@@ -9,19 +9,25 @@ import { id3Tag, minSeconds, type AudioFormat } from './seconds-bounds.ts'
 import { readWav, uncompressedSeconds } from './wav-audio.ts'
 import { webmSeconds } from './webm-duration.ts'
 
-/** So much is read between two pauses, about 2 ms of work: other requests share this thread. Each read counts for some bytes more. */
+/**
+ * Number of bytes that are read between two pauses, about 2 ms of work, because other requests share this thread. Each read
+ * counts as some bytes more.
+ */
 const SLICE_BYTES = 64 * 1024
 const READ_COST_BYTES = 128
 
-/** The most that the library may read, and take apart, without a pause: the samples of one fragment of an MP4 file. */
+/**
+ * Largest single read of the library, bytes, which it parses without a pause: the samples of one fragment of an MP4 file.
+ */
 const LARGEST_READ_BYTES = 1024 * 1024
 
-/** Maximum number of reads, some seconds of work. No valid file of 25 MiB needs more; one that does is not measured. */
+/** Maximum number of reads, some seconds of work. No valid file of 25 MiB needs more; a file that does is not measured. */
 const MAX_READS = 600_000
 
 /**
  * The duration of a file in seconds, from its headers or its frames, but at least the minimum that its size implies.
- * Undefined when the file states none. `pause` lets other requests run.
+ * @param pause lets other requests run
+ * @returns undefined when the file states no duration
  */
 export async function measureSeconds(
   bytes: Bytes,
@@ -35,8 +41,9 @@ export async function measureSeconds(
 }
 
 /**
- * The duration that a file states, for its reservation; undefined where it states none, and of formats whose size bounds it (WAV, and
- * MPEG audio, whose frames have a least size). Silence takes next to nothing in the others: twelve kilobytes of FLAC can be an hour.
+ * The duration that a file states, for its reservation, in seconds. Undefined where it states none, and for formats in which
+ * the size bounds the duration (WAV, and MPEG audio, whose frames have a minimum size). In the others silence takes almost
+ * no bytes: twelve kilobytes of FLAC can be an hour.
  */
 export async function statedSeconds(
   bytes: Bytes,
@@ -51,7 +58,7 @@ export async function statedSeconds(
   return sound(seconds)
 }
 
-/** Files that the library cannot measure: browser recordings, and WAV files whose header was never completed. */
+/** Measures files that the library cannot: browser recordings, and WAV files whose header was never completed. */
 async function otherwise(
   bytes: Bytes,
   container: Container,
@@ -80,7 +87,7 @@ async function readFormat(
   }
 }
 
-/** Lets other requests run between the library's reads, and ends a file that needs too many, or too much at once. */
+/** Lets other requests run between the library's reads, and fails a file that needs too many reads or a too large one. */
 function limitReads(tokenizer: ITokenizer, pause: () => Promise<void>): void {
   const peek = tokenizer.peekBuffer.bind(tokenizer)
   const readToken = tokenizer.readToken.bind(tokenizer)
@@ -89,32 +96,33 @@ function limitReads(tokenizer: ITokenizer, pause: () => Promise<void>): void {
   tokenizer.peekBuffer = async (target, options) => {
     reads += 1
     unpaused += READ_COST_BYTES + target.length
-    if (reads > MAX_READS) throw new Error('too many reads')
+    if (reads > MAX_READS) throw new Error('reading the duration takes too many reads')
     if (unpaused > SLICE_BYTES) {
       unpaused = 0
       await pause()
     }
     return peek(target, options)
   }
-  // The library makes room for what a length says before it looks whether the file has as much.
+  // The library allocates memory for a stated length before it checks whether the file is that long.
   tokenizer.readToken = async (token, position) => {
-    if (token.len > LARGEST_READ_BYTES) throw new Error('too much at once')
+    if (token.len > LARGEST_READ_BYTES) throw new Error('a single read of the file is too long')
     return readToken(token, position)
   }
 }
 
 /**
- * Names and the like say nothing of the duration, but the library compares each with all others of its kind, without a pause: half
- * a megabyte of them takes seconds. It tells of the container before it reads those behind the beginning of the audio.
+ * Makes the library ignore tags. Names and the like say nothing about the duration, but the library compares each tag with
+ * all others of its kind, without a pause: half a megabyte of them takes seconds. The observer is called before the library
+ * reads the tags behind the beginning of the audio.
  */
 const ignoreTags: NonNullable<IOptions['observer']> = ({ metadata }) => {
   Object.assign(metadata, { addTag: async () => {} })
 }
 
-/** More tags than any known program writes in front of the audio. */
+/** Maximum number of leading ID3 tags, more than any known program writes. */
 const MAX_ID3_TAGS = 8
 
-/** Empty where a file has more tags in front. */
+/** The file without leading ID3 tags; empty where there are too many. */
 function withoutLeadingTags(bytes: Bytes): Bytes {
   let audio = bytes
   for (let tags = 0; tags < MAX_ID3_TAGS; tags++) audio = audio.subarray(id3Tag(audio))
@@ -122,8 +130,8 @@ function withoutLeadingTags(bytes: Bytes): Bytes {
 }
 
 /**
- * What the library gets of a file: it reads some formats in a time that grows with the square of what an uploader puts into them, or
- * that has no end. An outline has what states duration and format, and nothing else.
+ * The reduced file that the library gets: for some formats its time grows with the square of what an uploader puts into the
+ * file, or is unlimited. An outline contains only what states duration and format.
  */
 const OUTLINES: Readonly<
   Record<Container, (bytes: Bytes, pause: () => Promise<void>) => Bytes | Promise<Bytes>>

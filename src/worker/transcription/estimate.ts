@@ -7,10 +7,10 @@ import type { TranscriptionRequest } from './request.ts'
 
 /** The router's own figures for audio (docs/transcription.md, "Billing"). */
 
-/** A common bit rate of compressed speech. */
+/** A common bit rate of compressed speech, bits per second. */
 const TYPICAL_BITS_PER_SECOND = 64_000
 
-/** An encoder's maximum rate, which no known model exceeds, and a typical one. */
+/** The maximum token rate of an audio encoder, which no known model exceeds, and a typical one. */
 const MAX_TOKENS_PER_SECOND = 50
 const TYPICAL_TOKENS_PER_SECOND = 10
 

@@ -40,7 +40,7 @@ export interface UploadForm {
   readonly fields: ReadonlyMap<FieldName, string>
 }
 
-/** How clients name an entry of the list in a form; the list is refused as a whole. */
+/** How clients name the entries of the `failover` list in a form; the whole list is refused. */
 const LIST_ENTRY = /^failover\[/
 
 const MAX_PARTS = 100
@@ -50,9 +50,9 @@ const MAX_FIELD_BYTES = 64 * 1024
 const PREAMBLE_BYTES = 4096
 
 /**
- * Parses a form (RFC 7578). The parts may come in any order; parts with other names are ignored, unless they may be
- * meant as `attestation`, such as `attestation[min]`, which some clients make of an object.
- * @throws ApiError `invalid_multipart` for a body that is malformed, cut, or has a known part twice;
+ * Parses a form (RFC 7578). The parts may come in any order. Parts with other names are ignored, unless they may be meant as
+ * `attestation`, such as `attestation[min]`, which some clients make of an object.
+ * @throws ApiError `invalid_multipart` for a body that is malformed, cut off, or has a known part twice;
  *   `invalid_content_type` for a content type without a usable boundary; `invalid_attestation_constraint`
  */
 export function parseForm(contentType: string, body: Bytes): UploadForm {
@@ -85,7 +85,7 @@ function* partsOf(body: Bytes, boundary: string): Generator<MultipartPart> {
   if (body.length === 0) throw broken()
 }
 
-/** The parser expects the first boundary at the very beginning, although RFC 2046 section 5.1.1 allows a preamble. */
+/** The length of the preamble, which RFC 2046 section 5.1.1 allows but the parser does not skip. */
 function preambleLength(body: Bytes, boundary: string): number {
   const start = new TextDecoder('latin1').decode(body.subarray(0, PREAMBLE_BYTES))
   const at = start.indexOf(`\r\n--${boundary}`)
@@ -125,7 +125,7 @@ function declaredType(part: MultipartPart): string | undefined {
   return headersOf(part)['content-type']?.split(';')[0]?.trim().toLowerCase()
 }
 
-/** The whole body was given to the parser in one piece, so a part is in one piece too. */
+/** The content of a part. It is in one piece, because the parser got the whole body in one piece. */
 function contentOf({ content }: MultipartPart): Bytes {
   const [whole = new Uint8Array(), ...more] = content
   if (more.length > 0 || !(whole.buffer instanceof ArrayBuffer)) return concatBytes(...content)

@@ -21,8 +21,8 @@ import { maxSeconds } from './seconds-bounds.ts'
 import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
 
 /**
- * What a transcription cannot be told: its time is `timeouts.transcription_ms`, and the router itself moves on within the
- * model.
+ * Headers without effect on a transcription: its time limit is `timeouts.transcription_ms`, and the router fails over only
+ * among the routes of the model.
  */
 const UNUSED_HEADERS = ['X-Service-Timeout-Seconds', 'X-Service-Failover', 'X-Service-Reasoning']
 
@@ -40,7 +40,7 @@ export const transcribe: Handler = async (request, context) => {
   )
 }
 
-/** The plan of the request, with routes that are out of service moved to the end; their failover marks do not change. */
+/** Plans the request. Routes that are out of service are moved to the end; their failover marks do not change. */
 function planByHealth(
   { catalogue, health, now, owner }: Context,
   parsed: TranscriptionRequest,
@@ -87,7 +87,8 @@ async function admit(
     longestSeconds: await longestSeconds(given),
   }
   const plan = planByHealth(context, parsed)
-  // A receipt needs the daemon before the answer is sent. Without one, nothing else checks that the daemon is up.
+  // A receipt needs the daemon before the answer is sent, so a cached state is enough. Without one, nothing else checks that
+  // the daemon is alive.
   const receipt = wantsReceipt(request.headers)
   await (receipt ? context.link.state() : context.link.stateReadAfter(context.now()))
   const acceptable = await attemptsAccepted(context, parsed.constraints, plan.attempts)
@@ -111,13 +112,13 @@ async function admit(
   }
 }
 
-/** The most that the file may last, by its size and by what it states. */
+/** The longest duration that the file can have, by its size and by what it states, in seconds. */
 async function longestSeconds({ file, audio }: CheckedForm): Promise<number> {
   const stated = await statedSeconds(file.bytes, audio.container, yieldThread)
   return maxSeconds(file.bytes, audio.container, stated)
 }
 
-/** The content that identifies a form. Clients that repeat it use another boundary text. */
+/** The content that identifies a form. The body itself does not, because a repeat has another boundary. */
 function contentOf({ file, fields }: UploadForm): readonly (string | Bytes)[] {
   const texts = JSON.stringify(FIELDS.map((name) => fields.get(name)))
   return file === undefined ? [texts] : [texts, file.name, file.type ?? '', file.bytes]

@@ -1,22 +1,23 @@
 /**
- * Frames of compressed audio in what a file calls samples. Decoders built on FFmpeg look for them, because some programs
- * store such audio in WAV files, and then decode the frames: these last many times as long as the samples would.
+ * Detects frames of compressed audio among what a file declares to be samples. Decoders based on FFmpeg look for such
+ * frames, because some programs store compressed audio in WAV files, and then decode the frames, which last many times as
+ * long as the samples would.
  */
 
-/** FFmpeg decides by seven frames in a row; so many of one kind do not occur in samples by chance. */
+/** FFmpeg decides by seven frames in a row; this many of one kind do not occur in samples by chance. */
 const FRAMES_IN_ROW = 5
 
 /**
- * At the start, FFmpeg decides by three frames of AAC, elsewhere only by more than a hundred. Headers of AAC tell so little that
- * five of them in a row were in two of 200 files of quiet noise.
+ * At the start, FFmpeg decides by three frames of AAC, elsewhere only by more than a hundred. AAC headers contain so little
+ * that five of them in a row occurred in two of 200 files of quiet noise.
  */
 const AAC_FRAMES_AT_START = 3
 const AAC_FRAMES_IN_ROW = 20
 const MIN_AAC_FRAME = 7
 
 /**
- * The length of the frame that begins at a place, bytes; undefined where none does. `flip` is 1 where the bytes of a frame come
- * in pairs in reverse order, else 0.
+ * The length in bytes of the frame that begins at an offset; undefined where none does. `flip` is 1 where each pair of bytes
+ * is swapped, else 0.
  */
 type FrameLength = (bytes: Uint8Array, at: number, flip: number) => number | undefined
 
@@ -31,7 +32,7 @@ const RATES_2 = [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
 
 const SAMPLE_RATES = [44_100, 48_000, 32_000]
 
-/** Divides the sample rates, by the version in the header: 2.5, none, 2, 1. */
+/** Divisors of the sample rates, by the version in the header: 2.5, reserved, 2, 1. */
 const RATE_DIVISORS = [4, 0, 2, 1]
 
 /** ISO 11172-3 and 13818-3, section 2.4.1.3. */
@@ -93,14 +94,14 @@ function loasLength(bytes: Uint8Array, at: number): number | undefined {
   return length < MIN_AAC_FRAME ? undefined : length
 }
 
-/** A kind of frames that follow each other. */
+/** A kind of frame of which several follow each other. */
 interface Kind {
-  /** How a frame begins. */
+  /** The first byte of a frame. */
   readonly first: number
   readonly isSecond: (byte: number) => boolean
   readonly length: FrameLength
   readonly flip: 0 | 1
-  /** So many in a row are no chance: at the start of the bytes, and anywhere. */
+  /** How many frames in a row cannot be chance: at the start of the bytes, and anywhere. */
   readonly atStart: number
   readonly inRow: number
 }
@@ -108,7 +109,7 @@ interface Kind {
 const AAC = { flip: 0, atStart: AAC_FRAMES_AT_START, inRow: AAC_FRAMES_IN_ROW } as const
 const OTHER = { atStart: FRAMES_IN_ROW, inRow: FRAMES_IN_ROW }
 
-/** A frame is of the first kind that fits: no header of ADTS is one of MPEG audio. */
+// A frame is of the first kind that fits: no ADTS header is also one of MPEG audio.
 const KINDS: readonly Kind[] = [
   { first: 0xff, isSecond: (byte) => (byte & 0xf6) === 0xf0, length: adtsLength, ...AAC },
   { first: 0x56, isSecond: (byte) => (byte & 0xe0) === 0xe0, length: loasLength, ...AAC },
@@ -123,24 +124,27 @@ const KINDS: readonly Kind[] = [
   { first: 0x77, isSecond: (byte) => byte === 0x0b, length: ac3Length, flip: 1, ...OTHER },
 ]
 
-/** A word that begins frames which decoders count, whatever is between them. */
+/** A sync word of frames that decoders count, whatever is between them. */
 interface Mark {
   readonly word: number
-  /** The two bytes behind the word, of which those under the mask have this value. */
+  /** The value of the two bytes after the word, under the mask. */
   readonly mask: number
   readonly next: number
-  /** What one such word weighs. */
+  /** How much one such word counts. */
   readonly weight: number
 }
 
-/** FFmpeg decides by four words of DTS; of TrueHD one is enough if many frames without a word are in front of it. */
+/**
+ * The sum of weights that decides. FFmpeg decides by four words of DTS; one of TrueHD is enough if many frames without a
+ * word precede it.
+ */
 const ENOUGH_MARKS = 4
 
 /**
- * DTS (ETSI TS 102 114) of 16 and of 14 bits, in both orders of bytes, its extension, and TrueHD. The bits behind a word of DTS
- * say that a frame is complete; without them a full-scale square wave would be DTS. In three megabytes of white noise four words
- * of DTS occur once in 10^13 times and the one of TrueHD once in 1,400. Recorded sound is safer still: in 16 bits that word is a
- * leap across more than half of the scale.
+ * The sync words of DTS (ETSI TS 102 114) with 16 and 14 bits, in both byte orders, of its extension, and of TrueHD. The
+ * bits after a DTS word say that a frame is complete; without this check a full-scale square wave would count as DTS. In
+ * three megabytes of white noise, four words of DTS occur once in 10^13 times, and one of TrueHD once in 1,400. Recorded
+ * sound is safer still: with 16 bits, that word is a jump across more than half of the scale.
  */
 const MARKS: readonly Mark[] = [
   { word: 0x7ffe_8001, mask: 0xfc_00, next: 0xfc_00, weight: 1 },
@@ -151,7 +155,7 @@ const MARKS: readonly Mark[] = [
   { word: 0xf872_6fba, mask: 0, next: 0, weight: ENOUGH_MARKS },
 ]
 
-/** For each pair of bytes, the place of what may begin with it among kinds and marks, from one; most pairs have none. */
+/** For each pair of bytes, one plus the index among kinds and marks of what may begin with it; 0 for most pairs. */
 const PLACE_OF_PAIR = Uint8Array.from({ length: 0x1_00_00 }, (_, pair) => {
   const kind = KINDS.findIndex(
     ({ first, isSecond }) => first === pair >> 8 && isSecond(pair & 0xff),
@@ -161,7 +165,7 @@ const PLACE_OF_PAIR = Uint8Array.from({ length: 0x1_00_00 }, (_, pair) => {
   return mark === -1 ? 0 : 1 + KINDS.length + mark
 })
 
-/** Whether frames of compressed audio are somewhere in these bytes. */
+/** Whether there are frames of compressed audio anywhere in these bytes. */
 export function hidesFrames(bytes: Uint8Array): boolean {
   let marks = 0
   let pair = 0

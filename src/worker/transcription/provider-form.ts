@@ -3,16 +3,16 @@ import type { Route } from '../provider/route.ts'
 import { extensionOf } from './audio-type.ts'
 import type { CheckedForm } from './request.ts'
 
-/** A form for a provider; `pieces` in order are its body. */
+/** A form for a provider; the `pieces`, in order, are its body. */
 export interface ProviderForm {
   readonly contentType: string
   readonly pieces: readonly Bytes[]
 }
 
 /**
- * The form sent to a route (RFC 7578): the fields in docs/api.md, and the file under a neutral name, because the
- * client's file name may hold confidential information. Plain text is requested as JSON, which includes the duration:
- * the price must not depend on the response format.
+ * The form that is sent to a route (RFC 7578): the fields in docs/api.md, and the file under a neutral name, because the
+ * client's file name may be confidential. Plain text is requested as JSON, which includes the duration: the price must not
+ * depend on the response format.
  */
 export function providerForm(parsed: CheckedForm, route: Route, boundary: string): ProviderForm {
   const { type } = parsed.audio

@@ -18,8 +18,8 @@ import { requestTranscript, type TranscriptAnswer } from './attempt.ts'
  * Answers an admitted transcription: attempts -> transcript -> settlement -> body. If settlement fails, the answer is
  * withheld and costs nothing. The request runs to its end even when the client disconnects.
  * @throws ApiError when no route served it
- * @throws LinkUnavailable
- * @throws StorageUnavailable
+ * @throws LinkUnavailable when the daemon does not answer, or the receipt could not be signed
+ * @throws StorageUnavailable when the settlement could not be stored
  */
 export function answerTranscription(admitted: AdmittedTranscription): Promise<Response> {
   const { context, plan } = admitted
@@ -65,7 +65,10 @@ async function written(
   return { exchange, body: answer.body, response, providerResponseId: undefined }
 }
 
-/** What is billed of a transcript that cannot be read: the audio as it is measured, or as it typically is where too much is being measured. */
+/**
+ * The exchange to bill for a transcript that cannot be read: by the measured duration, or by a typical one where too many
+ * measurements are waiting.
+ */
 async function lost(
   admitted: AdmittedTranscription,
   attempt: PlannedAttempt,
@@ -79,7 +82,7 @@ async function lost(
 /** Pause between two slices of a measurement, ms. A slice blocks the thread for about as long. */
 const PAUSE_MS = 2
 
-/** Lets other requests run. */
+/** Pauses so that other requests can run. */
 export const yieldThread = (): Promise<void> => pause(PAUSE_MS)
 
 /** Measures the audio only when the provider reports no duration, because it may take seconds of CPU time. */

@@ -12,7 +12,7 @@ export type ResponseFormat = (typeof RESPONSE_FORMATS)[number]
 
 /** A checked request. */
 export interface TranscriptionRequest extends CheckedForm {
-  /** The most that the file may last. */
+  /** The longest duration that the file can have, in seconds. */
   readonly longestSeconds: number
 }
 
@@ -28,7 +28,7 @@ export interface CheckedForm {
   readonly prompt: string | undefined
   /** The text as received: it is forwarded unchanged. */
   readonly temperature: string | undefined
-  /** What the provider must meet. */
+  /** What the client requires of the provider. */
   readonly constraints: Constraints | undefined
 }
 
@@ -38,8 +38,8 @@ const MAX_TEMPERATURE = 2
 const language = z.string().regex(/^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8})*$/)
 
 /**
- * With an exponent where Python writes one (`1e-05`). No digit can belong to two parts of the pattern: it would be tried in both for
- * each of 64 KiB of them.
+ * A temperature as text, with an exponent in the form that Python writes (`1e-05`). No digit can match two parts of the
+ * pattern: backtracking over 64 KiB of digits would be slow.
  */
 const temperature = z
   .string()

@@ -15,7 +15,7 @@ export interface AudioFormat {
   readonly hasVideo?: boolean | undefined
 }
 
-/** The lowest bit rates of the codecs that come in each container; Opus goes down to six. */
+/** The lowest bit rates of the codecs in each container, bits per second; Opus goes down to 6,000. */
 const MIN_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   flac: 6_000,
   mp4: 6_000,
@@ -25,16 +25,19 @@ const MIN_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   webm: 6_000,
 }
 
-/** Of silence in FLAC: a frame of 13 bytes for 65,535 samples at 8 kHz. A head that states more than that is damaged. */
+/**
+ * The bit rate of silence in FLAC: a frame of 13 bytes for 65,535 samples at 8 kHz. A header that states a longer duration
+ * is damaged.
+ */
 const SILENT_BITS_PER_SECOND = 12
 
-/** Minimum of the upper bound, s: silence takes almost no bits, so a small file may be longer than the rates imply. */
+/** Minimum of the upper bound, s: silence takes almost no bits, so a small file may be longer than the bit rates imply. */
 const MIN_UPPER_BOUND_SECONDS = 60
 
 /** Providers round up. */
 const ROUNDING_SECONDS = 1
 
-/** The highest bit rates of their lossy codecs, all channels together. */
+/** The highest bit rates of the lossy codecs in each container, all channels together, bits per second. */
 const MAX_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   flac: 1_536_000,
   mp4: 1_536_000,
@@ -53,15 +56,14 @@ const MAX_CHANNELS = 8
 const MAX_BITS = 32
 
 /**
- * A lossless encoder may add a little to incompressible audio; the minimum duration must not exceed that of such a
- * file.
+ * A lossless encoder may slightly enlarge incompressible audio; the minimum duration must not exceed that of such a file.
  */
 const SIZE_TOLERANCE = 0.95
 const ROUNDING = 1e-6
 
 /**
- * Maximum duration of a file, s: the amount reserved for it, and the most it can be billed. `stated` is what its head says, as far
- * as silence can be that long.
+ * Maximum duration of a file, s: the amount reserved for it, and the most that it can be billed.
+ * @param stated the duration that its header states, s; it counts only as far as silence can be that long
  */
 export function maxSeconds(file: Uint8Array, container: Container, stated = 0): number {
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
@@ -101,7 +103,7 @@ function tagBytes(file: Uint8Array, container: Container): number {
 
 const ID3_HEADER_BYTES = 10
 
-/** The length of an ID3v2 tag at the beginning, 0 without one; section 3.1: four times seven bits of size. */
+/** The length of an ID3v2 tag at the beginning, 0 without one (section 3.1: the size has four times seven bits). */
 export function id3Tag(file: Uint8Array): number {
   if (String.fromCharCode(...file.subarray(0, 3)) !== 'ID3') return 0
   const size = file.subarray(6, 10).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0)
@@ -111,10 +113,10 @@ export function id3Tag(file: Uint8Array): number {
 export const FLAC_MARKER_BYTES = 4
 const FLAC_BLOCK_HEADER_BYTES = 4
 
-/** More than any program writes; what is behind them counts as sound. */
+/** Maximum number of metadata blocks, more than any program writes; what follows them counts as sound. */
 const MAX_FLAC_BLOCKS = 1_000
 
-/** RFC 9639, section 8: metadata blocks up to the one marked as the last. */
+/** The length of the metadata blocks up to the one marked as the last (RFC 9639, section 8). */
 function flacMetadata(file: Uint8Array): number {
   let at = FLAC_MARKER_BYTES
   for (let block = 0; block < MAX_FLAC_BLOCKS; block++) {

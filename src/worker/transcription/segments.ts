@@ -22,14 +22,14 @@ export interface Word {
 }
 
 /**
- * Values for fields that a provider did not send (docs/transcription.md, "Segments"): neutral ones, which clients do
- * not interpret as bad quality.
+ * Defaults for fields that a provider did not send (docs/transcription.md, "Segments"): neutral values, which clients do not
+ * interpret as bad quality.
  */
 const FILLERS = { seek: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
 
 /**
  * A provider's segments in one shape: times as numbers and in order, ids renumbered, defaults where fields are missing.
- * `temperature` is the one in the request.
+ * @param temperature the one in the request
  * @throws BrokenStream `malformed` when a segment has no text or no times
  */
 export function readSegments(value: unknown, temperature: number): readonly Segment[] {

@@ -14,12 +14,13 @@ export interface Transcript {
   readonly segments: readonly Segment[]
   readonly words: readonly Word[]
   readonly usage: TokenUsage | undefined
-  /** The provider's count of audio and text together, where it gave that alone. */
+  /** The provider's total count of audio and text, where it reported only the total. */
   readonly totalTokens: number | undefined
 }
 
 /**
- * Reads a provider's answer. `temperature` is the one in the request.
+ * Reads a provider's answer.
+ * @param temperature the one in the request
  * @throws BrokenStream when the answer is an error object, is malformed, or has no text
  */
 export function readTranscript(answer: JsonObject, temperature: number): Transcript {

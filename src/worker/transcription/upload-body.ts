@@ -12,9 +12,9 @@ export const FILE_BYTES = 25 * 1024 * 1024
 const BODY_BYTES = FILE_BYTES + 1024 * 1024
 
 /**
- * An upload is aborted after this time of waiting without a byte, and after this time of waiting in all. Between the two
- * it must keep the minimum rate of all bodies. The rate counts received bytes, not declared ones, because an upload
- * holds the memory for all declared bytes from the start.
+ * An upload is aborted after waiting this long for one read, and after waiting this long in all. In between it must keep the
+ * minimum rate of all bodies. The rate counts received bytes, not declared ones, because an upload holds the memory for all
+ * declared bytes from the start.
  */
 const UPLOAD_TIMES: BodyTimes = { stallMs: 20_000, totalMs: 300_000 }
 
@@ -22,7 +22,8 @@ export const tooLarge = () =>
   new ApiError('upload_too_large', 'The file is larger than 25 MiB.', { param: 'file' })
 
 /**
- * Checks the headers of an upload and returns the buffer size it needs: its maximum length plus one byte for the end.
+ * Checks the headers of an upload.
+ * @returns the buffer size that it needs: its maximum length plus one byte, in which a longer body shows
  * @throws ApiError `invalid_content_type`, `upload_too_large`, `invalid_request_error` for a compressed body
  */
 export function checkUploadHeaders(headers: Headers): { readonly room: number } {
@@ -45,7 +46,7 @@ export function invalidContentType(): ApiError {
 }
 
 /**
- * The whole body of an upload, read into one buffer of `room` bytes and never copied.
+ * Reads the whole body of an upload into one buffer of `room` bytes, without copying.
  * @throws ApiError `upload_too_large`; `invalid_multipart` when it is incomplete; `request_timeout` when it is too slow
  */
 export async function readUpload(

@@ -8,30 +8,30 @@ export interface WavAudio {
   readonly bitsPerSecond: number | undefined
 }
 
-/** Format tags of audio in which every sample has as many bits as the format says: PCM and float. */
+/** Format tags of audio in which every sample has as many bits as the format states: PCM and float. */
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3])
 
-/** A-law and mu-law: decoders take a byte for each sample, whatever the format says. */
+/** Format tags of A-law and mu-law: decoders use a byte for each sample, whatever the format states. */
 const BYTE_SAMPLES: ReadonlySet<number> = new Set([6, 7])
 
-/** The extensible format, which names the tag of its audio further behind. */
+/** The tag of the extensible format, which has the audio's own tag at a later offset. */
 const EXTENSIBLE = 0xfffe
 const EXTENSIBLE_BYTES = 40
 const EXTENDED_TAG = 24
 const VALID_BITS = 18
 const STATED_BITS = 14
 
-/** Limits within which decoders accept a format. */
+/** The limits up to which decoders accept a format. */
 const MAX_RATE = 192_000
 const MAX_CHANNELS = 8
 const MAX_BITS = 32
 
-/** Maximum number of chunks: more than any known program writes. */
+/** Maximum number of chunks, more than any known program writes. */
 const MAX_CHUNKS = 64
 
 /**
- * So much of the audio may decide what a decoder takes it for: FFmpeg looks at two and a half million bytes, and reads all chunks
- * of audio as one stream.
+ * How much of the audio may decide how a decoder interprets it, bytes: FFmpeg looks at two and a half million bytes, and
+ * reads all audio chunks as one stream.
  */
 const PROBED_BYTES = 3 * 1024 * 1024
 
@@ -40,9 +40,9 @@ const RIFF_BYTES = 12
 const FORMAT_BYTES = 16
 
 /**
- * Reads the chunks. Audio of unknown or impossible length extends to the end of the file, as decoders treat it. Decoders
- * differ in which of several formats they follow, read files of any number of chunks, and decode frames that they find in
- * place of samples: none of these tells a length here. Zeros with which some programs pad a file are no chunks.
+ * Reads the chunks. Audio of unknown or impossible length extends to the end of the file, as decoders treat it. Several
+ * formats, too many chunks, and frames in place of samples leave the bit rate undefined, because decoders differ on the
+ * first, read any number of chunks, and decode such frames. Zeros with which some programs pad a file are not chunks.
  */
 export function readWav(file: Uint8Array): WavAudio {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
@@ -84,7 +84,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return more.length === 0 ? first : concatBytes(first, ...more)
 }
 
-/** The duration, where every second has the same number of bits. */
+/** The duration in seconds, where every second has the same number of bits. */
 export function uncompressedSeconds({ bytes, bitsPerSecond }: WavAudio): number | undefined {
   return bitsPerSecond === undefined ? undefined : (8 * bytes) / bitsPerSecond
 }
@@ -105,7 +105,10 @@ function rateOf(view: DataView, at: number, size: number): number | undefined {
   return isExact && total > 0 ? total : undefined
 }
 
-/** Whether the valid bits of a sample need other bytes than its stated bits: FFmpeg then takes the valid ones for the size. */
+/**
+ * Whether a sample's valid bits need another number of bytes than its stated bits: FFmpeg then uses the valid bits as the
+ * size.
+ */
 function isOtherSize(view: DataView, at: number): boolean {
   const valid = view.getUint16(at + VALID_BITS, true)
   const stated = view.getUint16(at + STATED_BITS, true)

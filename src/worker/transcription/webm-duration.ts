@@ -1,9 +1,9 @@
 /**
- * The duration of a WebM file by its last block. Browsers record without writing a duration into the header, and
- * their clusters have no size, so every element has to be visited (RFC 8794, RFC 9559).
+ * The duration of a WebM file from its last block. Browsers record without writing a duration into the header, and their
+ * clusters have no size, so every element must be visited (RFC 8794, RFC 9559).
  */
 
-/** Elements whose children are visited; where they end does not matter here. */
+/** Elements whose children are visited; their ends do not matter here. */
 const CONTAINER_IDS: ReadonlySet<number> = new Set([
   0x18538067, // Segment
   0x1549a966, // Info
@@ -20,12 +20,13 @@ const NS_PER_SECOND = 1_000_000_000
 /** Elements visited between two pauses: about a millisecond of work. */
 const ELEMENTS_PER_SLICE = 20_000
 
-/** Two blocks per hundredth of a second for ten hours; a file with more elements is not measured. */
+/** Maximum number of elements: two blocks per hundredth of a second for ten hours. A file with more is not measured. */
 const MAX_ELEMENTS = 8_000_000
 
 /**
- * Seconds up to the start of the last block; undefined where there is none, or the file has too many elements.
- * `pause` lets other requests run.
+ * The time from the start of the file to the start of the last block, in seconds.
+ * @param pause lets other requests run
+ * @returns undefined where there is no block, or the file has too many elements
  */
 export async function webmSeconds(
   bytes: Uint8Array,

@@ -13,14 +13,17 @@ import {
   type Total,
 } from './totals.ts'
 
-/** Rows and what they add up to. */
+/** A range of rows with its totals. */
 export interface Counted extends RowRange {
   readonly totals: readonly Total[]
-  /** The sizes of the blocks that it can be divided into. */
+  /** The sizes of the blocks into which the range can be divided. */
   readonly smaller: readonly number[]
 }
 
-/** A block with more totals is not kept, but added up from smaller ones each time: an engine may take 2 MB in a row. */
+/**
+ * Maximum number of totals of a stored block; a block with more is added up from smaller ones each time. An engine may allow
+ * only 2 MB per row.
+ */
 const MAX_TOTALS = 6_000
 
 const NONE: ReadonlyMap<number, readonly Total[]> = new Map()
@@ -37,7 +40,7 @@ export class BlockTotals {
     this.#plan = plan
   }
 
-  /** The totals of a range, in parts that each are a block or single rows. Newest first. */
+  /** The totals of a range in parts, newest first; each part is a block or single rows. */
   async *of(range: RowRange): AsyncGenerator<Counted> {
     const isShort = range.to - range.from < this.#plan.rowsAtOnce
     yield* this.inBlocks(range, isShort ? [] : this.#plan.sizes)
@@ -64,7 +67,8 @@ export class BlockTotals {
       const added = smaller.length === 0 ? await this.#addUpRows(missing, size) : NONE
       for (const block of blocks) {
         const known = kept.get(block.from) ?? added.get(block.from)
-        // Only now: the totals of a hundred large blocks may be too many for the memory, and a search may need the first alone.
+        // Computed only when needed: the totals of a hundred large blocks may be too much memory, and a search may need only
+        // the first.
         const totals = known ?? (await this.#addUpBlock(block, size, smaller))
         yield { ...block, totals, smaller }
       }
@@ -72,7 +76,10 @@ export class BlockTotals {
     }
   }
 
-  /** The totals that are kept of blocks, by the first row of each; where they are many, of the newest part of the blocks. */
+  /**
+   * The stored totals of blocks, by the first row of each. Where there are too many totals, `part` is the newest part of the
+   * range.
+   */
   async #kept(range: RowRange, size: number) {
     const own = sql`usage_blocks.customer_id = ${this.#customerId} AND usage_blocks.row_count = ${int64(size)}`
     const [found = []] = await this.#ledger.read([
@@ -94,7 +101,7 @@ export class BlockTotals {
     return { part: range, kept }
   }
 
-  /** Adds up a block from smaller ones, and keeps it. */
+  /** Adds up a block from smaller ones, and stores its totals. */
   async #addUpBlock(block: RowRange, size: number, smaller: readonly number[]) {
     const merged = new MergedTotals()
     for await (const { totals } of this.inBlocks(block, smaller)) merged.add(totals)
@@ -103,7 +110,7 @@ export class BlockTotals {
     return totals
   }
 
-  /** Adds up the rows of blocks, and keeps them. */
+  /** Adds up the rows of blocks, and stores their totals. */
   async #addUpRows(missing: readonly RowRange[], size: number) {
     const added = new Map<number, readonly Total[]>()
     for (const part of joined(missing).flatMap((range) => cut(range, this.#plan.rowsAtOnce))) {
@@ -127,13 +134,16 @@ export class BlockTotals {
   }
 
   async #keep(blocks: ReadonlyMap<number, readonly Total[]>, size: number): Promise<void> {
-    // While a customer is erased, rows leave the ledger.
+    // During an erasure rows leave the ledger, so a block may be incomplete.
     const complete = [...blocks].filter(([, totals]) => rowsOf(totals) === size)
     const small = complete.filter(([, totals]) => totals.length <= MAX_TOTALS)
     await this.#ledger.keep(small.map(([from, totals]) => this.#insertion(from, size, totals)))
   }
 
-  /** Not where the block's rows are the customer's no longer: the last step of an erasure deletes what was kept before. */
+  /**
+   * Inserts the totals of a block only while its first row is still the customer's: the last step of an erasure deletes only
+   * what was stored before.
+   */
   #insertion(from: number, size: number, totals: readonly Total[]): Statement {
     return sql`INSERT INTO usage_blocks (customer_id, row_count, first_seq, total_count, totals)
       SELECT customer_id, ${int64(size)}, seq, ${int64(totals.length)}, ${text(totalsText(totals))}

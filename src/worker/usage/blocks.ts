@@ -1,26 +1,26 @@
 import type { RowRange } from './row-range.ts'
 
 /**
- * A ledger only grows, so the totals of a block of rows that is complete never change: of blocks of a thousand the first has
- * rows 1 to 1,000. They are kept (`usage_blocks`) when a query has added them up, and later queries read them instead of the
- * rows.
+ * How a ledger is divided into blocks. A ledger only grows, so the totals of a complete block of rows never change (the
+ * first block of a thousand has rows 1 to 1,000). They are stored (`usage_blocks`) when a query has added them up, and later
+ * queries read them instead of the rows.
  */
 export interface BlockPlan {
-  /** Rows of a block, largest first; each is a multiple of the next. */
+  /** Block sizes in rows, largest first; each is a multiple of the next. */
   readonly sizes: readonly number[]
   /**
-   * Rows that are read at once: some tens of milliseconds, in which the engine may do nothing else. A range with no more is
-   * not divided. A multiple of the smallest size.
+   * Number of rows that are read at once: some tens of milliseconds, during which the engine may do nothing else. A shorter
+   * range is not divided. A multiple of the smallest size.
    */
   readonly rowsAtOnce: number
   readonly blocksAtOnce: number
-  /** How many totals are read at once, and those of one block more: some tens of milliseconds, too. */
+  /** Number of totals that are read at once, plus those of one more block: some tens of milliseconds, too. */
   readonly totalsAtOnce: number
 }
 
 /**
- * A query of ten million rows reads the totals of some 300 blocks, and up to 2,000 rows. Smaller blocks would find the rows of
- * a rare model in fewer, but take more space.
+ * With this plan a query of ten million rows reads the totals of some 300 blocks, and up to 2,000 rows. Smaller blocks would
+ * leave fewer rows to read for a rare model, but take more space.
  */
 export const BLOCKS: BlockPlan = {
   sizes: [100_000, 1_000],
@@ -31,13 +31,13 @@ export const BLOCKS: BlockPlan = {
 
 /** Rows that are read in the same way: as blocks of one size, or one by one. */
 export interface Run extends RowRange {
-  /** Rows of a block. */
+  /** The block size in rows; undefined: one by one. */
   readonly size: number | undefined
-  /** The sizes of the blocks that each of its blocks can be divided into. */
+  /** The sizes of the blocks into which each block can be divided. */
   readonly smaller: readonly number[]
 }
 
-/** Divides rows into as few whole blocks as possible and the rows that are left. Newest first. */
+/** Divides a range into as few whole blocks as possible and the remaining rows, newest first. */
 export function divide({ from, to }: RowRange, sizes: readonly number[]): readonly Run[] {
   if (to < from) return []
   const [size, ...smaller] = sizes
@@ -52,7 +52,7 @@ export function divide({ from, to }: RowRange, sizes: readonly number[]): readon
   ]
 }
 
-/** Cuts a range into parts of so many rows, newest first; the last one may have fewer. */
+/** Cuts a range into parts of `rows` rows, newest first; the last part may have fewer. */
 export function cut({ from, to }: RowRange, rows: number): readonly RowRange[] {
   const parts: RowRange[] = []
   for (let end = to; end >= from; end -= rows) {
@@ -61,7 +61,7 @@ export function cut({ from, to }: RowRange, rows: number): readonly RowRange[] {
   return parts
 }
 
-/** Joins blocks that follow each other, newest first. */
+/** Joins adjacent blocks to ranges, newest first. */
 export function joined(blocks: readonly RowRange[]): readonly RowRange[] {
   const ranges: RowRange[] = []
   for (const block of blocks) {

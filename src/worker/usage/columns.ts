@@ -14,7 +14,7 @@ import {
 export interface UsageColumn {
   readonly name: string
   readonly read: (row: Row) => CsvCell
-  /** The value with which a JSON row has no such member; it always has the member unless given. */
+  /** The value for which a JSON row omits the member; without it, the member is always present. */
   readonly omitted?: CsvCell
   /** Whether the text is written as a JSON number. */
   readonly isNumber?: true
@@ -28,7 +28,8 @@ export const USAGE_COLUMNS: readonly UsageColumn[] = [
   { name: 'audio_seconds', read: (row) => optionalNumberOf(row, 'audio_seconds') },
   numberColumn('prompt_tokens'),
   numberColumn('completion_tokens'),
-  // Written with all digits: a double cannot represent every amount, but a client that needs all digits can read them.
+  // Written with all digits as a JSON number. A double cannot represent every amount, but clients can read the number as
+  // text.
   { name: 'cost_eur', read: (row) => formatNano(bigintOf(row, 'cost_nano')), isNumber: true },
   { name: 'discount_applied_pct', read: (row) => numberOf(row, 'discount_pct') },
   optionalTextColumn('receipt_id'),

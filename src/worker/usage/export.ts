@@ -3,12 +3,12 @@ import type { Row } from '../storage/database.ts'
 import { numberOf } from '../storage/row.ts'
 import { USAGE_COLUMNS } from './columns.ts'
 
-/** Rows of the ledger that an export reads at a time. */
+/** Number of ledger rows that an export reads at a time. */
 const EXPORT_PAGE = 500
 
 /**
- * A usage export, page by page.
- * @param readBefore reads the newest rows of the query with numbers below `seq`, or the newest of all
+ * Generates a usage export as CSV, page by page.
+ * @param readBefore reads the newest rows of the query with numbers below `seq`; without `seq` the newest of all
  * @param limit maximum number of rows
  */
 export async function* usageCsv(
@@ -20,7 +20,7 @@ export async function* usageCsv(
   let before: number | undefined
   for (let left = limit; left > 0;) {
     const count = Math.min(pageSize, left)
-    // Each page begins where the one before ended.
+    // One after another: each page begins where the previous one ended.
     const rows = await readBefore(before, count)
     if (rows.length > 0) {
       yield rows.map((row) => csvRecord(USAGE_COLUMNS.map(({ read }) => read(row)))).join('')

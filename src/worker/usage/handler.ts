@@ -12,16 +12,19 @@ import { readRowsBefore, readUsagePage, type UsagePage } from './page.ts'
 import { readUsageQuery, type UsageQuery } from './query.ts'
 import { usageRowJson } from './row-json.ts'
 
-/** A page of a thousand rows takes as much CPU time as four small requests. */
+/** The cost of a read in turns: a page of a thousand rows takes as much CPU time as four small requests. */
 const READ_COST = 4
 
-/** Ratio of the pause after a customer's query to the query's own duration without its wait for a turn, and the maximum pause, ms. */
+/**
+ * The pause after a customer's query, as a multiple of the query's own duration without its wait for a turn, and its
+ * maximum, ms.
+ */
 const REST_RATIO = 3
 const MAX_REST_MS = 5_000
 
 const RETRY_AFTER_SECONDS = 5
 
-/** What reading from a ledger needs. */
+/** What reading a ledger needs from the context. */
 type ReadContext = Pick<Context, 'storage' | 'shared' | 'now' | 'client' | 'inTurn' | 'waitUntil'>
 
 /** `GET /v1/usage`: the caller's own ledger, newest first, in JSON or CSV. */
@@ -45,7 +48,7 @@ export function usagePage(
   return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))
 }
 
-/** The same in CSV: every row of the query, or as many as `limit`, read in pages as the client consumes them. */
+/** Answers with CSV: every row of the query, or at most `limit`, read in pages as the client consumes them. */
 async function exportUsage(request: Request, context: Context): Promise<Response> {
   const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const parameters = new URL(request.url).searchParams
@@ -58,8 +61,9 @@ async function exportUsage(request: Request, context: Context): Promise<Response
 }
 
 /**
- * A customer's ledger that is read in turn with all customers. The customer's next read waits for some time after each: a part of
- * a large ledger takes the storage tens of milliseconds, in which no other request is served.
+ * A customer's ledger whose reads take turns with those of all customers. After each read, the customer's next one waits for
+ * some time: reading a part of a large ledger takes the storage tens of milliseconds, during which no other request is
+ * served.
  */
 export function ledgerWithRests(
   customerId: string,
@@ -85,15 +89,15 @@ export function ledgerWithRests(
   }
   return usageLedgerOf(ledger, (statements) => {
     const reading = read(statements)
-    // If the client of an export disconnects, the runtime would cancel the read, which must run on to release what it holds.
+    // If the client of an export disconnects, the runtime would cancel the read; it must continue to release its place.
     waitUntil(reading.catch(() => {}))
     return reading
   })
 }
 
 /**
- * Runs the query. A failing query on a storage that answers is reported differently from a storage that does not
- * answer, and from a read whose turn does not come.
+ * Runs the query. An unexpected failure becomes `internal`; a storage that does not answer, and a read whose turn does not
+ * come, keep their own errors.
  */
 async function queryLedger(query: () => Promise<UsagePage>): Promise<UsagePage> {
   try {

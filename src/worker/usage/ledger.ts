@@ -1,14 +1,14 @@
 import type { Database, Row, Statement } from '../storage/database.ts'
 
-/** What a query does with the ledger of a customer. */
+/** A customer's ledger, as far as queries use it. */
 export interface UsageLedger {
-  /** Runs statements that read; all of them see the same state. */
+  /** Runs statements that read, all on the same snapshot. */
   readonly read: (statements: readonly Statement[]) => Promise<readonly (readonly Row[])[]>
-  /** Keeps what was added up for later queries. Never rejects: without it they only take longer. */
+  /** Stores computed totals for later queries. Never rejects: without them these only take longer. */
   readonly keep: (statements: readonly Statement[]) => Promise<void>
 }
 
-/** @param pacedRead reads from the same ledger where reads are made to wait for others */
+/** @param pacedRead reads from the same ledger, but waits for its turn */
 export function usageLedgerOf(
   db: Database,
   pacedRead: UsageLedger['read'] = (statements) => db.batch(statements),
@@ -17,7 +17,7 @@ export function usageLedgerOf(
   return {
     read: pacedRead,
     keep: async (statements) => {
-      // A full disk, or a locked row: the query must not wait for it again and again.
+      // After a failure (a full disk, a locked row), the query does not try again, because each try could make it wait.
       if (hasFailed || statements.length === 0) return
       await db.batch(statements).catch(() => {
         hasFailed = true

@@ -9,13 +9,13 @@ import type { UsageQuery } from './query.ts'
 import { inRange, rangeOf, readRange, type RowRange } from './row-range.ts'
 import { countMatching } from './totals.ts'
 
-/** Which of the rows that a filter leaves are wanted, newest first. */
+/** Which of the matching rows are wanted, newest first. */
 interface Wanted {
   readonly limit: number
   readonly offset: number
 }
 
-/** Rows that a filter leaves, and how many it leaves in all. */
+/** Rows that match a filter, and the number of all that do. */
 export interface MatchingRows {
   readonly rows: readonly Row[]
   readonly total: number
@@ -24,9 +24,9 @@ export interface MatchingRows {
 const NONE: MatchingRows = { rows: [], total: 0 }
 
 /**
- * Reads the rows of a page and counts all. Where there are many rows in the range of times, the totals of blocks say how many
- * match in each, so that only blocks with rows of the page are read. The count goes up to the row that was the last at the
- * beginning, so that rows and count are consistent.
+ * Reads the rows of a page and counts all matching rows. In a long range, the totals of blocks show how many rows match in
+ * each block, so that only blocks with rows of the page are read. Rows and count cover the ledger up to the row that was the
+ * last one at the beginning, so they are consistent.
  */
 export async function readMatchingPage(
   ledger: UsageLedger,
@@ -40,7 +40,7 @@ export async function readMatchingPage(
   return new Search({ ledger, customerId, query, plan }, { limit, offset }, false).through(range)
 }
 
-/** The newest rows that a filter leaves of those before row `below`; without it the newest of all, after the offset. */
+/** The newest matching rows before row `below`; without it the newest of all, after the offset. */
 export async function readMatchingBefore(
   ledger: UsageLedger,
   customerId: string,
@@ -56,14 +56,14 @@ export async function readMatchingBefore(
   if (newest.from > all.from && offset > 0) {
     return (await new Search(parts, { limit, offset }, true).through({ from: all.from, to })).rows
   }
-  // Mostly they are among the newest, which is known without any totals.
+  // Mostly the rows are among the newest, which can be read without any totals.
   const [found = []] = await ledger.read([rowsOf(customerId, query, { ...newest, limit, offset })])
   if (found.length === limit) return found
   const older = new Search(parts, { limit: limit - found.length, offset: 0 }, true)
   return [...found, ...(await older.through({ from: all.from, to: newest.from - 1 })).rows]
 }
 
-/** The rows in the range of times; undefined where a filter can leave none of them. */
+/** The rows in the query's range of times; undefined where none of them can match. */
 async function matchingRange(
   ledger: UsageLedger,
   customerId: string,
@@ -78,7 +78,7 @@ async function matchingRange(
   return range.to < range.from ? undefined : range
 }
 
-/** Rows of which some are wanted. */
+/** A range of rows, some of which are wanted. */
 interface Part extends RowRange, Wanted {}
 
 interface SearchParts {
@@ -97,7 +97,7 @@ class Search {
   readonly #found: Part[] = []
   #total = 0
 
-  /** @param untilFull whether it ends with the last row that is wanted, so that not all are counted */
+  /** @param untilFull whether to stop at the last wanted row instead of counting all rows */
   constructor(parts: SearchParts, wanted: Wanted, untilFull: boolean) {
     this.#parts = parts
     this.#wanted = wanted
@@ -129,12 +129,12 @@ class Search {
         if (taken > 0) this.#found.push({ from, to, limit: taken, offset: skipped })
         this.#total += matching
       }
-      // Before the next block, which may have to be added up.
+      // Checked before the next block, which may have to be added up.
       if (this.#untilFull && this.#total >= offset + limit) return
     }
   }
 
-  /** Reads the wanted rows, of several blocks at once. */
+  /** Reads the wanted rows of several blocks at once. */
   async #readFound(): Promise<readonly Row[]> {
     const { ledger, customerId, query, plan } = this.#parts
     const rows: Row[] = []

@@ -14,7 +14,7 @@ import { readUsageQuery } from './query.ts'
 import { GROUP_BY, summaryJson, USAGE_SUMMARY_OPERATION } from './summary-handler.ts'
 import { summarize } from './summary.ts'
 
-/** The ledger of one customer as the operator sees it: what `GET /v1/usage` and its summary tell the customer. */
+/** A customer's ledger for the operator: the same as `GET /v1/usage` and its summary show the customer. */
 
 export const CUSTOMER_USAGE_OPERATION = forOperators(
   USAGE_OPERATION,

@@ -17,10 +17,10 @@ export interface UsagePage {
 /**
  * Reads a page of a customer's ledger.
  *
- * A customer's rows are numbered 1, 2, 3, ... without gaps and never dated before their predecessor, so a range of
- * times is a range of numbers: without `model` and `key_prefix` the count is a subtraction, any page is found by its
- * numbers, and later pages cost no more. With a filter the totals of blocks of rows say where the rows of the page are
- * (docs/storage.md has measurements).
+ * A customer's rows are numbered 1, 2, 3, ... without gaps and never dated before their predecessor, so a range of times is
+ * a range of numbers: without `model` and `key_prefix` the count is a subtraction, any page is found by its numbers, and
+ * later pages cost no more. With a filter the totals of blocks show where the rows of the page are (docs/storage.md has
+ * measurements).
  */
 export async function readUsagePage(
   ledger: UsageLedger,
@@ -35,7 +35,7 @@ export async function readUsagePage(
 }
 
 /**
- * The newest rows of a query that are older than its row `seq`, at most `count`; without `seq` the newest of all, after the
+ * The newest rows of a query that are older than row `seq`, at most `count`; without `seq` the newest of all, after the
  * query's offset.
  */
 export async function readRowsBefore(
@@ -56,7 +56,7 @@ function isFiltered({ model, keyPrefix }: UsageQuery): boolean {
   return model !== undefined || keyPrefix !== undefined
 }
 
-/** A page always has a first row, which carries the count even where there is no other. */
+/** Removes the row without an id: a page always has a first row, which carries the count even where no row matches. */
 function withId(rows: readonly Row[]): readonly Row[] {
   return rows.filter((row) => row['id'] !== null)
 }
@@ -64,7 +64,7 @@ function withId(rows: readonly Row[]): readonly Row[] {
 interface NumberedRows {
   readonly limit: number
   readonly offset: number
-  /** The number of a row in the query's range of times: only older ones are wanted. */
+  /** A row number in the query's range of times: only older rows are wanted. */
   readonly below: number | undefined
 }
 
@@ -73,7 +73,7 @@ function numberedRows(
   query: UsageQuery,
   { below, limit, offset }: NumberedRows,
 ): Statement {
-  // By numbers alone: OFFSET would read every row that it leaves out.
+  // Found by number, because OFFSET would read every row that it skips.
   const newest =
     below === undefined
       ? sql`${lastInRange(customerId, query)} - ${int64(offset)}`

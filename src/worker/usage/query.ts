@@ -11,7 +11,7 @@ import {
 export interface UsageQuery {
   readonly limit: number
   readonly offset: number
-  /** Both bounds are inclusive, ms. */
+  /** The range of times; both bounds are inclusive, ms since the epoch. */
   readonly start: number
   readonly end: number
   readonly model: string | undefined
@@ -22,14 +22,16 @@ export interface UsageQuery {
 export const EARLIEST = 0
 export const LATEST = Number.MAX_SAFE_INTEGER
 
-/** Text that is compared exactly. PostgreSQL text cannot contain NUL, so no row can match one. */
+/**
+ * Text that is compared exactly. It must not contain NUL, which PostgreSQL text cannot contain, so no row could match it.
+ */
 const EXACT: ParameterForm<string> = {
   expected: 'text that is not empty',
   read: (text) => (text === '' || text.includes('\0') ? undefined : text),
   schema: { type: 'string', minLength: 1 },
 }
 
-/** Rows have whole milliseconds: a start within one is rounded up. */
+/** A start time. Rows have whole milliseconds, so a start within a millisecond is rounded up. */
 const START: ParameterForm<number> = {
   expected: TIMESTAMP.expected,
   read: (text) => {

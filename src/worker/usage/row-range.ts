@@ -3,18 +3,18 @@ import type { Row, Statement } from '../storage/database.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
 import { EARLIEST, LATEST, type UsageQuery } from './query.ts'
 
-/** Rows of a customer by their numbers, both included; none where `to` is less than `from`. */
+/** A customer's rows by their numbers, both ends included; no rows where `to` is less than `from`. */
 export interface RowRange {
   readonly from: number
   readonly to: number
 }
 
-/** More than a customer ever has rows; a power of two. */
+/** More rows than any customer ever has; a power of two. */
 const LARGEST_STEP = 2 ** 40
 
 /**
- * How many of the first rows are dated before a time, or at it as well: a search by halves among the row numbers, which
- * needs no index by time. It is exact because no row is dated before its predecessor.
+ * SQL expression: the number of rows dated before a time, or also at it. A binary search among the row numbers, which needs
+ * no index by time. It is exact because no row is dated before its predecessor.
  */
 function rowsUntil(customerId: string, comparison: '<' | '<=', time: number): Statement {
   return sql`(SELECT MAX(found) FROM (
@@ -27,19 +27,19 @@ function rowsUntil(customerId: string, comparison: '<' | '<=', time: number): St
     SELECT found FROM steps) AS search)`
 }
 
-/** The number of the first row in the range of times. */
+/** SQL expression: the number of the first row in the range of times. */
 export function firstInRange(customerId: string, { start }: UsageQuery): Statement {
   return start <= EARLIEST ? raw('1') : sql`${rowsUntil(customerId, '<', start)} + 1`
 }
 
-/** The number of the last row in the range of times; less than the first where the range is empty. */
+/** SQL expression: the number of the last row in the range of times; less than the first where the range is empty. */
 export function lastInRange(customerId: string, { end }: UsageQuery): Statement {
   return end >= LATEST
     ? sql`COALESCE((SELECT MAX(seq) FROM usage WHERE customer_id = ${customerId}), 0)`
     : rowsUntil(customerId, '<=', end)
 }
 
-/** The numbers of the first and the last row in the range of times, for `readRange`. */
+/** Reads the numbers of the first and the last row in the range of times, for `readRange`. */
 export function rangeOf(customerId: string, query: UsageQuery): Statement {
   return sql`SELECT ${firstInRange(customerId, query)} AS lo, ${lastInRange(customerId, query)} AS hi`
 }
@@ -49,7 +49,7 @@ export function readRange([bounds]: readonly Row[]): RowRange {
   return { from: numberOf(bounds, 'lo'), to: numberOf(bounds, 'hi') }
 }
 
-/** SQL condition: rows of a range. */
+/** SQL condition: the row is in the range. */
 export function inRange(customerId: string, { from, to }: RowRange): Statement {
   return sql`usage.customer_id = ${customerId} AND usage.seq BETWEEN ${int64(from)} AND ${int64(to)}`
 }

@@ -53,7 +53,7 @@ async function* summaryCsv(
   }
 }
 
-/** Money is written with all its digits, which a double cannot hold. */
+/** The summary as JSON. Money is written with all its digits, which a double cannot represent. */
 export function summaryJson({ groups, total }: UsageSummary): string {
   const data = groups.map(
     (group) => `{${JSON.stringify(group.members).slice(1, -1)},${sumsJson(group.sums)}}`,

@@ -16,7 +16,7 @@ export type Grouping = (typeof GROUPINGS)[number]
 
 type MemberName = 'day' | 'model' | 'provider' | 'key_prefix' | 'key_name'
 
-/** Maximum number of groups: more than any table or chart shows. */
+/** Maximum number of groups, more than any table or chart shows. */
 const MAX_GROUPS = 10_000
 
 /** The members of each grouping, in the order of the answer. */
@@ -45,7 +45,7 @@ export function memberNames(groupings: readonly Grouping[]): readonly MemberName
 }
 
 /**
- * Adds up a customer's ledger up to the row that is the last at the beginning, from the totals of its blocks of rows.
+ * Adds up a customer's ledger, up to the row that is the last one at the beginning, from the totals of its blocks.
  * @throws ApiError `invalid_parameter` where there are too many groups
  */
 export async function summarize(
@@ -81,7 +81,7 @@ export async function summarize(
   return { groups: [...groups.values()].toSorted(byName(names)), total: sum }
 }
 
-/** What each member says of a total. */
+/** The value of each member for a total. */
 const MEMBERS: Readonly<
   Record<MemberName, (total: Total, keyNames: ReadonlyMap<string, string>) => string | null>
 > = {

@@ -4,17 +4,17 @@ import { raw, sql } from '../storage/sql.ts'
 import type { UsageQuery } from './query.ts'
 import { inRange, type RowRange } from './row-range.ts'
 
-/** Totals of usage and cost. */
+/** Sums of usage and cost. */
 export interface Sums {
   requests: number
-  /** Beyond 2^53, too: a row may have that many. */
+  /** A bigint, because the count of a single row may already be near 2^53. */
   promptTokens: bigint
   completionTokens: bigint
   audioSeconds: number
   costNano: bigint
 }
 
-/** What rows add up to that have everything in common that a query can filter or group by. */
+/** The sums of rows that agree in every property by which a query can filter or group. */
 export interface Total {
   /** Days since the epoch, UTC. */
   readonly day: number
@@ -38,7 +38,7 @@ export function addSums(to: Sums, sums: Sums): void {
   to.costNano += sums.costNano
 }
 
-/** Totals of several parts, as those of all. */
+/** Merges the totals of several parts. */
 export class MergedTotals {
   readonly #merged = new Map<string, Total>()
 
@@ -57,7 +57,7 @@ export class MergedTotals {
   }
 }
 
-/** Number of rows that a query's filters leave. */
+/** The number of rows that match a query's filters. */
 export function countMatching(totals: readonly Total[], query: UsageQuery): number {
   return totals.reduce((sum, total) => sum + (matches(total, query) ? total.sums.requests : 0), 0)
 }
@@ -69,7 +69,10 @@ export function matches(
   return (query.model ?? model) === model && (query.keyPrefix ?? keyPrefix) === keyPrefix
 }
 
-/** Totals of the rows in a range, for `readTotal`; `block` is the number, from 0, of the block of so many rows that they are in. */
+/**
+ * Reads the totals of a range of rows, for `readTotal`. `block` is the number, from 0, of the block of `rows` rows that they
+ * belong to.
+ */
 export function totalsByBlock(customerId: string, range: RowRange, rows: number): Statement {
   return sql`SELECT (usage.seq - 1) / ${raw(String(rows))} AS block,
       usage.created_at / ${raw(String(DAY_MS))} AS day, usage.model AS model,
@@ -110,7 +113,7 @@ type StoredTotal = readonly [
   costNano: string,
 ]
 
-/** A number, as in earlier releases, wherever a double holds it exactly. */
+/** A count in its stored form: a number, as in earlier releases, where a double represents it exactly, else text. */
 function storedCount(count: bigint): number | string {
   return count <= Number.MAX_SAFE_INTEGER ? Number(count) : count.toString()
 }
@@ -125,9 +128,9 @@ export function totalsText(totals: readonly Total[]): string {
   return JSON.stringify(stored)
 }
 
-/** @param text what `totalsText` made */
+/** @param text written by `totalsText` */
 export function totalsIn(text: string): readonly Total[] {
-  // Only this module writes it, and a query reads up to tens of thousands of totals.
+  // Not validated: only this module writes it, and a query may read tens of thousands of totals.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const stored = JSON.parse(text) as readonly StoredTotal[]
   return stored.map(

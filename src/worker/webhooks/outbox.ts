@@ -15,13 +15,15 @@ export const BACK_OFF_MS = [
   5_000, 60_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 72_000_000, 86_400_000,
 ]
 
-/** How long a delivery is reserved for the instance that attempts it. */
+/** How long a delivery is reserved for the instance that attempts it, ms. */
 const ATTEMPT_LEASE_MS = 60_000
 const MAX_QUEUED = 100
-/** Of each endpoint in a round, so that none waits behind the backlog of one that does not answer. */
+/**
+ * Maximum number of attempts for each endpoint in a round, so that the backlog of an unreachable endpoint delays no other.
+ */
 const MAX_ATTEMPTED = 16
 
-/** How long events and their deliveries are kept. */
+/** How long events and their deliveries are kept, ms. */
 const KEPT_MS = 30 * 86_400_000
 
 export interface Endpoint {
@@ -70,7 +72,7 @@ export async function queueNew(
   return rows.length
 }
 
-/** A statement of D1 and of a Durable Object has at most 100 parameters. */
+/** Maximum number of ids in a statement: D1 and Durable Objects allow at most 100 parameters. */
 const IDS_OF_A_STATEMENT = 90
 
 function inGroups(ids: readonly string[], size: number): readonly (readonly string[])[] {
@@ -79,8 +81,8 @@ function inGroups(ids: readonly string[], size: number): readonly (readonly stri
 }
 
 /**
- * Lets deliveries that were last changed in the future, as before the clock was set back, begin their pause again: they would
- * else wait until the clock is where it was.
+ * Restarts the pause of deliveries whose last change lies in the future because the clock was set back: otherwise they would
+ * wait until the clock catches up.
  */
 function restartPauses(now: number): Statement {
   return sql`UPDATE webhook_deliveries
@@ -123,7 +125,7 @@ export async function takeDue(db: Database, now: number): Promise<readonly DueDe
   })
 }
 
-/** An event that was deleted with its customer while its deliveries were created leaves them behind, due for ever. */
+/** Deletes deliveries whose event was deleted with its customer while they were created: they would remain due for ever. */
 async function dropWithoutEvent(db: Database, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.batch(

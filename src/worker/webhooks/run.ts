@@ -5,7 +5,7 @@ import { dropOld, queueNew, recordAttempt, takeDue, type DueDelivery } from './o
 import { sendMessage, type Target } from './send.ts'
 import { observe, reportChanges } from './watch.ts'
 
-/** The result of one run. */
+/** The result of one round. */
 export interface RunReport {
   /** Changes that were detected. */
   readonly reported: number
@@ -15,15 +15,15 @@ export interface RunReport {
 }
 
 /**
- * One round: detects changes, creates deliveries for new events, and attempts those that are due. An outage of the
- * storage is reported too; that event is sent without being stored.
+ * Runs one round: detects changes, creates deliveries for new events, and attempts those that are due. While the storage is
+ * unavailable, sends the report of the outage without storing it.
  */
 export async function runWebhooks(context: Context, config: WebhooksConfig): Promise<RunReport> {
   try {
     return await runStored(context, config)
   } catch (error) {
     if (!(error instanceof StorageUnavailable)) throw error
-    return tellUnstored(context, config)
+    return reportOutage(context, config)
   }
 }
 
@@ -72,8 +72,8 @@ function targetOf(
   return url === undefined || secret === undefined ? undefined : { url, secret }
 }
 
-/** Reports an outage once to each endpoint, however many rounds that takes. */
-async function tellUnstored(context: Context, config: WebhooksConfig): Promise<RunReport> {
+/** Sends the report of an outage until each endpoint has confirmed it, over as many rounds as that takes. */
+async function reportOutage(context: Context, config: WebhooksConfig): Promise<RunReport> {
   const { now, watch } = context
   const { id, seenAt, told } = watch.outage(context)
   const takers = Object.entries(config.endpoints).filter(

@@ -52,7 +52,7 @@ export async function observe(context: Context, hours: number): Promise<readonly
   ]
 }
 
-/** A proof that is being made says nothing yet. */
+/** The state of a provider; none while its evidence is being verified. */
 function proofState({ provider, state }: ProviderProof): readonly Observation[] {
   if (state !== 'verified' && state !== 'failed') return []
   const key = `provider ${provider}`
@@ -60,7 +60,10 @@ function proofState({ provider, state }: ProviderProof): readonly Observation[] 
   return [{ key, bad: state === 'failed', subject: provider, ...events }]
 }
 
-/** A route that is being probed is as it was: it would else be reported again at each probe that fails. */
+/**
+ * The states of routes. A route that is being probed keeps its previous state: otherwise each failed probe would be reported
+ * again.
+ */
 function routeStates(
   { health, catalogue, now }: Context,
   others: TelemetryAnswer,
@@ -73,7 +76,10 @@ function routeStates(
   })
 }
 
-/** Without the daemon nothing is known of the other workers, and nothing is taken for their count. */
+/**
+ * Whether settlements have failed. Without the daemon the counts of other workers are unknown, so only this worker's own
+ * count is used.
+ */
 function settlementsFail({ metrics, watch }: Context, others: TelemetryAnswer): boolean {
   const own = metrics.takeSettlementFaults() > 0
   if (others.metrics.length === 0) return own
@@ -94,7 +100,7 @@ function bundleState(expiresAt: string, warnedAt: number): Observation {
 const documentSchema = z.object({ trust_bundle_jws: z.string() })
 const bundleSchema = z.object({ expires_at: z.iso.datetime({ offset: true }) })
 
-/** When the bundle expires. The daemon has checked its signature. */
+/** When the trust bundle expires. The daemon has verified its signature. */
 function expiryOf(document: string): string | undefined {
   const { trust_bundle_jws: jws } = documentSchema.parse(JSON.parse(document))
   const payload: unknown = JSON.parse(fromUtf8(fromBase64Url(jws.split('.')[1] ?? '')))
@@ -102,8 +108,8 @@ function expiryOf(document: string): string | undefined {
 }
 
 /**
- * Stores an event for each state that changed since this instance's previous round; an object seen for the first time
- * counts as previously healthy. Concurrent instances report a change once.
+ * Stores an event for each state that changed since this instance's previous round; an object seen for the first time counts
+ * as previously healthy. If several instances report the same change, it is stored once.
  * @returns the number of events
  */
 export async function reportChanges(

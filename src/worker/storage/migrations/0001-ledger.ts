@@ -77,8 +77,8 @@ const USAGE = `CREATE TABLE IF NOT EXISTS usage (
 )`
 
 /**
- * `body_state`: 0 stored, 1 overwritten, 2 cleared. SQLite stores 0 and 1 in no bytes at all, so the
- * overwritten row has the very length of the stored one and replaces it in place.
+ * `body_state`: 0 stored, 1 overwritten, 2 cleared. SQLite stores the values 0 and 1 in no bytes at all, so the overwritten
+ * row has exactly the length of the stored one and replaces it in place.
  * @param key the columns of its primary key
  */
 export const receiptsTable = (key: string): string => `CREATE TABLE IF NOT EXISTS receipts (
@@ -98,7 +98,7 @@ export const receiptsTable = (key: string): string => `CREATE TABLE IF NOT EXIST
   PRIMARY KEY (${key})
 )`
 
-/** Shared by all receipts of a customer that name it; lives as long as the last of them. */
+/** A piece of evidence is shared by all receipts of a customer that name it; it is kept as long as the last of them. */
 const EVIDENCE = `CREATE TABLE IF NOT EXISTS evidence (
   customer_id TEXT NOT NULL,
   sha256 TEXT NOT NULL,
@@ -144,10 +144,9 @@ const INDEXES = [
 ].map((index) => `CREATE INDEX IF NOT EXISTS ${index}`)
 
 /**
- * Two rows of no customer that make the receipts more than one page of SQLite from the beginning. When a table
- * outgrows its first page, SQLite copies that page and leaves the old bytes where they were, out of every
- * later overwrite's reach; so that page must never have held a receipt. All later rows are appended, and
- * appended rows do not move.
+ * Two rows of no customer that make the table of receipts larger than one SQLite page from the beginning. When a table
+ * outgrows its first page, SQLite copies that page and leaves the old bytes behind, where no later overwrite reaches them;
+ * so the first page must never have held a receipt. All later rows are appended, and appended rows do not move.
  */
 const FIRST_PAGE = ['first-page-1', 'first-page-2'].map(
   (id) => `INSERT INTO receipts (customer_id, receipt_id, jws, body_state, sha256, kid, model,

@@ -1,6 +1,6 @@
 /**
- * Requests that came with an `Idempotency-Key`, and their encrypted answers. Every column is explained in
- * docs/storage.md. `answer` stands last, so that SQLite finds the others without reading it.
+ * Requests that came with an `Idempotency-Key`, and their encrypted answers. Every column is explained in docs/storage.md.
+ * `answer` is the last column, so that SQLite reads the others without it.
  */
 
 const SAFE = 'BETWEEN 0 AND 9007199254740991'

@@ -38,7 +38,7 @@ const ADMIN_TOKENS = `CREATE TABLE IF NOT EXISTS admin_tokens (
   revoked_at BIGINT CHECK (revoked_at ${SAFE})
 )`
 
-/** No statement of this program updates or deletes rows of these two. */
+/** No statement of this program updates or deletes rows of these two tables. */
 const AUDIT_LOG = `CREATE TABLE IF NOT EXISTS audit_log (
   id TEXT PRIMARY KEY,
   created_at BIGINT NOT NULL CHECK (created_at ${SAFE}),

@@ -1,9 +1,9 @@
-/** What the operator's console needs: counts over time and sessions. Every column is explained in docs/storage.md. */
+/** What the operator's console needs: counts over time, and sessions. Every column is explained in docs/storage.md. */
 
 const SAFE = 'BETWEEN 0 AND 9007199254740991'
 const UNSIGNED = 'BETWEEN 0 AND 9000000000000000000'
 
-/** `width_seconds` is the length of the time that a row is about, which begins at `starts_at`. */
+/** Each row covers the time of `width_seconds` seconds that begins at `starts_at`. */
 const HISTORY = `CREATE TABLE IF NOT EXISTS history (
   width_seconds INTEGER NOT NULL,
   starts_at BIGINT NOT NULL CHECK (starts_at ${SAFE}),
@@ -14,7 +14,9 @@ const HISTORY = `CREATE TABLE IF NOT EXISTS history (
   PRIMARY KEY (width_seconds, starts_at, series, label)
 )`
 
-/** Of a session's secret only the digest; `boot_binding` is set where it was begun with the boot token. */
+/**
+ * Only the digest of a session's secret is stored; `boot_binding` is set where the session was begun with the boot token.
+ */
 const ADMIN_SESSIONS = `CREATE TABLE IF NOT EXISTS admin_sessions (
   session_hash TEXT PRIMARY KEY,
   token_id TEXT,

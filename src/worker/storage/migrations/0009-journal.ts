@@ -1,5 +1,5 @@
 /**
- * Settlements that are not in the other tables yet. Used by engines that keep the accounts in memory; empty on the others.
+ * Settlements that are not in the other tables yet. Used by engines that keep accounts in memory; empty on the others.
  * Explained in docs/storage.md.
  */
 export const statements: readonly string[] = [

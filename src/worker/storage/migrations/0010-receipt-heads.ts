@@ -1,4 +1,4 @@
-/** What the receipts of the same two hops begin with, once. Explained in docs/storage.md. */
+/** The beginning that receipts of the same two hops have in common, stored once. Explained in docs/storage.md. */
 export const statements: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS receipt_heads (
     sha256 TEXT PRIMARY KEY,

@@ -1,4 +1,4 @@
-/** What blocks of usage rows add up to. Explained in docs/storage.md. */
+/** Totals of blocks of usage rows. Explained in docs/storage.md. */
 export const statements: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS usage_blocks (
     customer_id TEXT NOT NULL,

@@ -4,8 +4,8 @@ import { statement as settle } from '../postgres-functions/settle-v1.ts'
 import { statements as shared } from '../postgres-functions/shared-v1.ts'
 
 /**
- * The ledger's operations as functions of PostgreSQL (docs/storage.md). Receipts are base64, on which compressing
- * costs more than it saves.
+ * The ledger's operations as functions of PostgreSQL (docs/storage.md). Receipts are stored without compression: they are
+ * base64, on which compression costs more than it saves.
  */
 export const statements: readonly string[] = [
   ...shared,

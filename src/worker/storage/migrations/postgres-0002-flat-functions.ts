@@ -4,7 +4,7 @@ import { statement as settle } from '../postgres-functions/settle-v2.ts'
 import { FIX_SEARCH_PATH } from '../postgres-functions/shared-v1.ts'
 
 /**
- * Admission and settlement whose cost does not depend on the number of rows, whenever their plans were made; settlements and
- * releases wait for the disk whatever the database's default is.
+ * Admission and settlement whose cost does not grow with the number of rows, however old their query plans are. Settlements
+ * and releases wait for the disk whatever the database's default is.
  */
 export const statements: readonly string[] = [FIX_SEARCH_PATH, admit, settle, release]

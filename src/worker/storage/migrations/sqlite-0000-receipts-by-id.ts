@@ -1,9 +1,9 @@
 import { receiptsTable } from './0001-ledger.ts'
 
 /**
- * Ids of receipts begin with the time (`storage/clustered-ids.ts`), so in a key that begins with them all that is written at the
- * same time is together; in one that begins with the customer it is a page for each. Runs before the first schema, which then
- * finds the table: a database of an earlier release keeps its key, because a table that is made anew leaves the bytes of the former
- * one, erased receipts as well, where nothing overwrites them.
+ * Receipt ids begin with the time (`storage/clustered-ids.ts`). With the id first in the primary key, rows written at the
+ * same time are neighbours; with the customer first, each would be on another page. Runs before the first migration of the
+ * schema, which then finds the table. A database of an earlier release keeps its key: recreating the table would leave the
+ * bytes of the old one, including erased receipts, where nothing overwrites them.
  */
 export const statements: readonly string[] = [receiptsTable('receipt_id, customer_id')]

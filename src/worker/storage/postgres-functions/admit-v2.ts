@@ -1,12 +1,12 @@
 import { FLAT_PLANS } from './fragments-v2.ts'
 
 /**
- * Admits requests with the decisions of `settle/admit-sql.ts`. They come in rounds, of which each has at most one request of
- * a customer: what one round decides, the next one sees. Answers the facts of each request as JSON, in order; null: there
- * is no such key.
+ * Admits requests with the decisions of `settle/admit-sql.ts`. Requests come in rounds with at most one request of each
+ * customer: each round sees the decisions of the rounds before it. Returns the facts of each request as JSON, in order;
+ * null: there is no such key.
  *
- * The commit does not wait for the disk. A database that crashes may lose the admissions of its last moment, never a part of
- * one; a settlement that follows bills its request all the same.
+ * The commit does not wait for the disk. A database that crashes may lose the admissions of its last moment, but never a
+ * part of one; a settlement that follows bills its request all the same.
  *
  * Rows are found by their indexes whatever the size of the tables.
  */

@@ -1,6 +1,6 @@
 /**
- * Releases the reservations and open claims of requests that cost nothing. Answers for each in order whether it had a
- * reservation, as JSON.
+ * Releases the reservations and open claims of requests that cost nothing. Returns for each request, in order, whether it
+ * had a reservation, as JSON.
  */
 export const statement = `CREATE OR REPLACE FUNCTION cmr_release_v1(rounds jsonb, lock_ms integer)
 RETURNS SETOF text LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT SET enable_seqscan = off

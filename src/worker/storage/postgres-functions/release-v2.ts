@@ -1,8 +1,8 @@
 import { FLAT_PLANS, WAIT_FOR_DISK } from './fragments-v2.ts'
 
 /**
- * Releases the reservations and open claims of requests that cost nothing. Answers for each in order whether it had a
- * reservation, as JSON. The commit waits for the disk.
+ * Releases the reservations and open claims of requests that cost nothing. Returns for each request, in order, whether it
+ * had a reservation, as JSON. The commit waits for the disk.
  */
 export const statement = `CREATE OR REPLACE FUNCTION cmr_release_v2(rounds jsonb, lock_ms integer)
 RETURNS SETOF text LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT

@@ -1,10 +1,10 @@
 /**
- * Settles requests as `settle/settle-sql.ts` does with one. They come in rounds, of which each has at most one request of a
- * customer. Answers the end of each request as JSON, in order. A value that leaves its range refuses the whole call, which
- * the caller then repeats entry by entry.
+ * Settles requests as `settle/settle-sql.ts` settles one. Requests come in rounds with at most one request of each customer.
+ * Returns the result of each request as JSON, in order. A value that leaves its range makes the whole call fail; the caller
+ * then divides it.
  *
  * One statement does what every settlement needs, because PostgreSQL reads the CHECKs of a table again in each statement;
- * alerts, claims and older evidence have statements of their own, which run where they are needed.
+ * alerts, claims and older evidence have statements of their own, which run only where they are needed.
  */
 export const statement = `CREATE OR REPLACE FUNCTION cmr_settle_v1(rounds jsonb, lock_ms integer)
 RETURNS SETOF text LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT SET enable_seqscan = off

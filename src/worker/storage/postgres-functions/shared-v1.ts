@@ -1,12 +1,12 @@
 /**
- * What the ledger's functions share. Released functions never change: a change gets new names with the next version, so
- * that workers of two releases may run side by side on one database.
+ * What the ledger's functions share. A released function never changes: a change gets a new name with the next version
+ * number, so that workers of two releases can run side by side on one database.
  */
 
 /**
- * Begins a call: each statement must see what others have committed before it (READ COMMITTED), and the rows of the
- * customers are locked in the order of their ids, so that two calls never wait for each other in a circle.
- * @param lock_ms how long one lock may be waited for; 0: without end
+ * Begins a call: checks READ COMMITTED, in which each statement sees what others have committed before it, and locks the
+ * rows of the customers in the order of their ids, so that two calls never deadlock.
+ * @param lock_ms how long to wait for one lock; 0: without limit
  */
 const LOCK_CUSTOMERS = `CREATE OR REPLACE FUNCTION cmr_lock_customers_v1(ids text[], lock_ms integer)
 RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT SET enable_seqscan = off AS $cmr$
@@ -31,8 +31,8 @@ RETURNS bigint LANGUAGE sql IMMUTABLE AS $cmr$
 $cmr$`
 
 /**
- * Tables are looked up where they are at the time of the migration, whoever calls the functions. Lasts until the end of
- * the transaction.
+ * Fixes the search path of the functions to that of the migration, whoever calls them. Lasts until the end of the
+ * transaction.
  */
 export const FIX_SEARCH_PATH = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 

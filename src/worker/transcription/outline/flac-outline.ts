@@ -1,13 +1,16 @@
 import type { Bytes } from '../../../protocol/bytes.ts'
 import { FLAC_MARKER_BYTES } from '../seconds-bounds.ts'
 
-/** RFC 9639, sections 8.1 and 8.2: the first block of metadata states the format and the number of samples. */
+/**
+ * The header of the first metadata block, which states the format and the number of samples (RFC 9639, sections 8.1 and
+ * 8.2).
+ */
 const BLOCK_HEADER = [0, 0, 0, 34] as const
 const BLOCK_BYTES = 34
 const OUTLINE_BYTES = FLAC_MARKER_BYTES + BLOCK_HEADER.length + BLOCK_BYTES
 const LAST_BLOCK = 0x80
 
-/** A FLAC file of the first block alone; empty where another block is the first. */
+/** A FLAC file with only the first metadata block; empty where another block comes first. */
 export function flacOutline(flac: Bytes): Bytes {
   const header = flac.subarray(FLAC_MARKER_BYTES, FLAC_MARKER_BYTES + BLOCK_HEADER.length)
   const [kind = LAST_BLOCK, ...length] = header

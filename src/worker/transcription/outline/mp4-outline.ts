@@ -1,14 +1,14 @@
 import type { Bytes } from '../../../protocol/bytes.ts'
 
 /**
- * The boxes (ISO/IEC 14496-12, section 4.2) that say how long a track is and what it is made of, by their place. Tables of samples,
- * names and pictures are not among them.
+ * The boxes (ISO/IEC 14496-12, section 4.2) that state the duration and the format of a track, by their place in the tree.
+ * Sample tables, names and pictures are not among them.
  */
 type Place = { readonly [name: string]: Place | LeafRule }
 type LeafRule = (view: DataView) => boolean
 
 const MAX_LEAF_BYTES = 64 * 1024
-/** Of the samples of a fragment, half an hour and more of sound. */
+/** Maximum size of a fragment's sample table, bytes: half an hour of sound or more. */
 const MAX_RUN_BYTES = 1024 * 1024
 
 const short: LeafRule = (view) => view.byteLength <= MAX_LEAF_BYTES
@@ -23,12 +23,14 @@ const PLACES: Place = {
 }
 
 const RUN_HEADER_BYTES = 8
-/** Bits of a run's flags of which each stands for a field of four bytes, before the samples and in each of them (8.8.8). */
+/** Flag bits of a run (8.8.8). Each stands for a field of four bytes: before the samples, and in each sample. */
 const RUN_FIELDS = [0x01, 0x04] as const
 const SAMPLE_FIELDS = [0x100, 0x200, 0x400, 0x800] as const
 const FIELD_BYTES = 4
 
-/** A reader that takes the count of samples at its word never ends where samples have no fields. */
+/**
+ * Whether a run's size matches its count of samples: a reader that trusts the count never ends where samples have no fields.
+ */
 function isWholeRun(view: DataView): boolean {
   if (view.byteLength < RUN_HEADER_BYTES || view.byteLength > MAX_RUN_BYTES) return false
   const flags = view.getUint32(0)
@@ -37,14 +39,14 @@ function isWholeRun(view: DataView): boolean {
   return view.byteLength === RUN_HEADER_BYTES + FIELD_BYTES * fields
 }
 
-/** A fragment for each half second of a long recording, and some 20 ms of work. */
+/** Maximum number of boxes: a fragment for each half second of a long recording, and some 20 ms of work. */
 const MAX_BOXES = 100_000
-/** Of the boxes that are kept. */
+/** Maximum size of the boxes that are kept, bytes. */
 const MAX_OUTLINE_BYTES = 4 * 1024 * 1024
 
-/** An MP4 file of those boxes alone; empty where one is damaged, or there are too many. */
+/** An MP4 file with only those boxes; empty where one is damaged, or there are too many. */
 export function mp4Outline(mp4: Bytes): Bytes {
-  // No box is longer in it than in the file.
+  // No box is longer in the outline than in the file.
   const room = Math.min(mp4.length, MAX_OUTLINE_BYTES)
   const outline = new Outline(mp4, new Uint8Array(room))
   return outline.copy(PLACES, 0, mp4.length) ? outline.written() : new Uint8Array()
@@ -67,7 +69,10 @@ class Outline {
     return this.#to.subarray(0, this.#length)
   }
 
-  /** Copies what has a place of the boxes from `at` to `end`. False where a box does not follow its rule. */
+  /**
+   * Copies the boxes between `at` and `end` that have a place.
+   * @returns false where a box does not follow its rule
+   */
   copy(places: Place, at: number, end: number): boolean {
     for (const box of boxesOf(this.#from, at, end)) {
       this.#boxes += 1
@@ -109,11 +114,11 @@ interface Box {
 
 const BOX_HEADER_BYTES = 8
 const LONG_HEADER_BYTES = 16
-/** Values of the size: the box ends with what contains it, or its size follows its name. */
+/** Special values of the size field: the box extends to the end of its container, or its size follows its name. */
 const TO_THE_END = 0
 const LONG = 1
 
-/** The boxes between two offsets, the last cut where they end. Ends at the first that is no box. */
+/** The boxes between two offsets; the last one is cut at `to`. Stops at the first invalid box. */
 function* boxesOf(view: DataView, from: number, to: number): Generator<Box> {
   for (let at = from; at + BOX_HEADER_BYTES <= to;) {
     const stated = view.getUint32(at)

@@ -11,10 +11,10 @@ const CAPTURE_PATTERN = 0x4f676753 // OggS
 const FIRST_PAGE = 0x02
 const LAST_PAGE = 0x04
 
-/** The position of a page in which no packet ends. */
+/** The position value of a page in which no packet ends. */
 const NO_POSITION = 0xffff_ffff_ffff_ffffn
 
-/** Sound, a video, a skeleton and a few languages; a file of more streams is not measured. */
+/** Maximum number of streams: sound, a video, a skeleton and a few languages. A file with more is not measured. */
 const MAX_STREAMS = 8
 
 /** Pages visited between two pauses: some two milliseconds of work. */
@@ -22,14 +22,15 @@ const PAGES_PER_SLICE = 20_000
 
 interface Stream {
   readonly first: Bytes
-  /** In samples, or what the codec counts in. */
+  /** The position of the last packet, in samples or the codec's own unit. */
   position: bigint
 }
 
 /**
- * An Ogg file of the first page of each stream, which states the codec, and of an empty last one with the position at which the
- * stream ends: neither names and pictures nor the number of pages make it longer. Empty where there are too many streams. It ends
- * where pages do not follow one another. `pause` lets other requests run.
+ * An Ogg file with only the first page of each stream, which states the codec, and an empty last page with the position at
+ * which the stream ends: neither names and pictures nor the number of pages make it longer. Empty where there are too many
+ * streams. It ends where a page does not follow directly on the previous one.
+ * @param pause lets other requests run
  */
 export async function oggOutline(ogg: Bytes, pause: () => Promise<void>): Promise<Bytes> {
   const view = new DataView(ogg.buffer, ogg.byteOffset, ogg.byteLength)
