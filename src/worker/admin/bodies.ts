@@ -29,12 +29,16 @@ export const customerChangesSchema = z.strictObject({
   alert_key_limit_pct: z.int().min(1).max(100).nullable().optional(),
 })
 
-const timeSchema = z.string().transform((text, check) => {
+const NO_TIMESTAMP = `Give ${TIMESTAMP.expected}.`
+
+const timestampSchema = z.string().transform((text, check) => {
   const at = TIMESTAMP.read(text)
-  if (at !== undefined && at >= 0) return at
-  check.addIssue({ code: 'custom', message: `Give ${TIMESTAMP.expected}.` })
+  if (at !== undefined) return at
+  check.addIssue({ code: 'custom', message: NO_TIMESTAMP })
   return z.NEVER
 })
+
+const timeSchema = timestampSchema.refine((at) => at >= 0, NO_TIMESTAMP)
 
 const selector = z.string().refine(isSelector, 'Give selectors, such as "glm-5" or "nova/glm-5".')
 const atLeastOne = z.int().min(1)
@@ -77,13 +81,5 @@ export const creditSchema = z.strictObject({
 })
 
 export const maintenanceSchema = z.strictObject({
-  now: z
-    .string()
-    .transform((text, check) => {
-      const time = TIMESTAMP.read(text)
-      if (time !== undefined) return time
-      check.addIssue({ code: 'custom', message: `Give ${TIMESTAMP.expected}.` })
-      return z.NEVER
-    })
-    .optional(),
+  now: timestampSchema.optional(),
 })

@@ -107,7 +107,7 @@ export const ADMIN_OPERATIONS = {
     errors: unknown,
   },
   createKey: {
-    summary: 'Make an API key; it is told this once',
+    summary: 'Make an API key; its secret is shown only in this answer',
     tag,
     scope: 'customers',
     body: body('NewKey', newKeySchema),
@@ -130,7 +130,8 @@ export const ADMIN_OPERATIONS = {
     errors: [...refused, ...unknown],
   },
   rotateKey: {
-    summary: 'Give a key a new secret, told this once; the old one ends after a grace time',
+    summary:
+      'Give a key a new secret, shown only in this answer; the old one ends after a grace time',
     tag,
     scope: 'customers',
     body: body('KeyRotation', rotationSchema),
@@ -153,7 +154,7 @@ export const ADMIN_OPERATIONS = {
     errors: [...refused, ...unknown],
   },
   createToken: {
-    summary: 'Make a named admin token; it is told this once',
+    summary: 'Make a named admin token; it is shown only in this answer',
     tag,
     scope: 'all',
     body: body('NewAdminToken', newTokenSchema),

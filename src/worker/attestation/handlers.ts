@@ -68,12 +68,12 @@ export const getTrustBundle: Handler = async (_request, { link }) =>
  */
 export const getJwks: Handler = async (_request, { storage, signingKeys, config, now }) => {
   const days = config.service.receipt_retention_days + KEY_RETENTION_DAYS
-  await signingKeys.rememberLive().catch(ignoreStorageUnavailable)
+  await signingKeys.rememberLive().catch(ignoreLinkUnavailable)
   const rows = await listSigningKeys(storage.directory(), now() - days * DAY_MS)
   const keys = new Map(rows.map(({ kid, jwkJson }) => [kid, JSON.parse(jwkJson) as unknown]))
   return json({ keys: [...keys.values()] }, { 'cache-control': 'public, max-age=60' })
 }
 
-function ignoreStorageUnavailable(error: unknown): void {
+function ignoreLinkUnavailable(error: unknown): void {
   if (!(error instanceof LinkUnavailable)) throw error
 }

@@ -11,6 +11,7 @@ import { ApiError } from '../http/errors.ts'
 import { utf8Length } from '../stream/message-text.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { EMBEDDINGS_RULES } from './members.ts'
+import { estimateTextTokens } from '../stream/estimate-text.ts'
 
 /** A parsed request to `/v1/embeddings`. */
 export interface EmbeddingsRequest {
@@ -35,9 +36,6 @@ export interface EmbeddingsRequest {
 
 /** The batch size of the known SDKs; a route may have a lower limit. */
 const MAX_INPUTS = 2048
-
-/** Few tokens of any current tokenizer are shorter than this on average, whatever the language. */
-const BYTES_PER_TOKEN = 3
 
 const input = new CheckedMember(
   'input',
@@ -96,7 +94,7 @@ export function parseEmbeddingsRequest(bytes: Bytes): EmbeddingsRequest {
     dimensions: wanted,
     textBytes,
     tokenIds,
-    promptEstimate: Math.ceil(textBytes / BYTES_PER_TOKEN) + tokenIds,
+    promptEstimate: estimateTextTokens(textBytes) + tokenIds,
     forwarded: {
       input: read,
       ...(format !== undefined && { encoding_format: format }),

@@ -1,5 +1,6 @@
 import type { Database } from '../storage/database.ts'
 import { bigintOf, numberOf, textOf } from '../storage/row.ts'
+import { inGroups } from '../storage/in-groups.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
 import type { Series } from './series.ts'
 
@@ -33,7 +34,7 @@ export async function addCounts(
 ): Promise<void> {
   const writes = KEPT.flatMap(({ widthSeconds, keptMs }) => {
     const rows = rowsOf(counts, widthSeconds * 1000)
-    return chunks(rows, ROWS_OF_A_STATEMENT).map((some) => {
+    return inGroups(rows, ROWS_OF_A_STATEMENT).map((some) => {
       const values = some.map(
         ({ startsAt, series, label, value }) =>
           sql`(${raw(String(widthSeconds))}, ${int64(startsAt)}, ${series}, ${label}, ${int64(value)},
@@ -114,10 +115,4 @@ function rowsOf(counts: readonly Count[], widthMs: number) {
     rows.set(key, { startsAt, series, label, value: (rows.get(key)?.value ?? 0) + value })
   }
   return [...rows].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, row]) => row)
-}
-
-function chunks<T>(items: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
-    items.slice(index * size, (index + 1) * size),
-  )
 }

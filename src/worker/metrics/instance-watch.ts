@@ -10,7 +10,7 @@ export interface Outage {
   /** When this instance first saw the outage, ms since the epoch. */
   readonly seenAt: number
   /** The endpoints that have confirmed the report. */
-  readonly told: Set<string>
+  readonly confirmed: Set<string>
 }
 
 /** What an instance of the worker remembers about its reports to the operator, for the lifetime of the instance. */
@@ -28,7 +28,7 @@ export class InstanceWatch {
 
   /** The report of the current storage outage; the first call of an outage creates it. */
   outage({ newId, now }: { readonly newId: () => string; readonly now: () => number }): Outage {
-    this.#outage ??= { id: newId(), seenAt: now(), told: new Set() }
+    this.#outage ??= { id: newId(), seenAt: now(), confirmed: new Set() }
     return this.#outage
   }
 

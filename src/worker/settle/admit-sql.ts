@@ -4,7 +4,7 @@ import type { AdmissionEntry } from '../storage/ledger-operations.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
 import { heldByAnother, takeClaim } from './claims.ts'
 import { withinLimit } from './key-limits.ts'
-import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
+import { amountAt, planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
 
 /** The request window of a key: a minute from the first request after the last window ended. */
 export const WINDOW_MS = 60_000
@@ -30,7 +30,7 @@ export function admissionBatch(request: AdmissionEntry): readonly Statement[] {
 
 /** Locks the customer and stores the reservation's amount after the plan's discount. */
 function lockCustomer({ plans, key, reserveNano }: AdmissionEntry): Statement {
-  const amount = planAmount(plans, (discountPct) => amountOf(reserveNano, discountPct))
+  const amount = planAmount(plans, (discountPct) => BigInt(amountAt(reserveNano, discountPct)))
   return sql`UPDATE customers SET lock_request_id = '', lock_reserve_nano = ${amount}
     WHERE customer_id = ${key.customerId}`
 }
@@ -132,10 +132,4 @@ export function windowIsOver(now: number): Statement {
   const length = raw(String(WINDOW_MS))
   return sql`(${int64(now)} - window_started_at >= ${length}
     OR window_started_at - ${int64(now)} >= ${length})`
-}
-
-function amountOf(reserveNano: AdmissionEntry['reserveNano'], discountPct: number): bigint {
-  const amount = reserveNano[discountPct]
-  if (amount === undefined) throw new Error('internal error: a discount without its amount')
-  return BigInt(amount)
 }

@@ -26,7 +26,12 @@ export function amountOf(
   { plans, reserveNano }: Pick<AdmissionEntry, 'plans' | 'reserveNano'>,
   { plan }: { readonly plan: string },
 ): string {
-  const amount = reserveNano[termsOfPlan(plans, plan).discount_pct]
+  return amountAt(reserveNano, termsOfPlan(plans, plan).discount_pct)
+}
+
+/** The amount for a discount in whole percent, nano-EUR as decimal text. */
+export function amountAt(reserveNano: AdmissionEntry['reserveNano'], discountPct: number): string {
+  const amount = reserveNano[discountPct]
   if (amount === undefined) throw new Error('internal error: a discount without its amount')
   return amount
 }

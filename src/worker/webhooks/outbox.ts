@@ -2,6 +2,7 @@ import type { WebhookEventType } from '../../protocol/webhook-config.ts'
 import { formatNano } from '../../protocol/money.ts'
 import { CLOCKS_DIFFER_MS } from '../storage/clock-difference.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
+import { inGroups } from '../storage/in-groups.ts'
 import { bigintOf, numberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { int64, list, sql, text } from '../storage/sql.ts'
 
@@ -74,11 +75,6 @@ export async function queueNew(
 
 /** Maximum number of ids in a statement: D1 and Durable Objects allow at most 100 parameters. */
 const IDS_OF_A_STATEMENT = 90
-
-function inGroups(ids: readonly string[], size: number): readonly (readonly string[])[] {
-  const count = Math.ceil(ids.length / size)
-  return Array.from({ length: count }, (_, group) => ids.slice(group * size, (group + 1) * size))
-}
 
 /**
  * Restarts the pause of deliveries whose last change lies in the future because the clock was set back: otherwise they would

@@ -75,9 +75,9 @@ function targetOf(
 /** Sends the report of an outage until each endpoint has confirmed it, over as many rounds as that takes. */
 async function reportOutage(context: Context, config: WebhooksConfig): Promise<RunReport> {
   const { now, watch } = context
-  const { id, seenAt, told } = watch.outage(context)
+  const { id, seenAt, confirmed } = watch.outage(context)
   const takers = Object.entries(config.endpoints).filter(
-    ([name, { events }]) => !told.has(name) && (events?.includes('ledger.failing') ?? true),
+    ([name, { events }]) => !confirmed.has(name) && (events?.includes('ledger.failing') ?? true),
   )
   const timestamp = new Date(seenAt).toISOString()
   const data = { fault: 'storage_unavailable' }
@@ -86,10 +86,14 @@ async function reportOutage(context: Context, config: WebhooksConfig): Promise<R
     takers.map(async ([name]) => {
       const target = targetOf(context, config, name)
       const result = target && (await sendMessage(context.sendWebhook, target, message, now()))
-      if (result?.delivered === true) told.add(name)
+      if (result?.delivered === true) confirmed.add(name)
       return result?.delivered === true
     }),
   )
   const delivered = outcomes.filter(Boolean).length
-  return { reported: told.size === delivered ? 1 : 0, delivered, failed: takers.length - delivered }
+  return {
+    reported: confirmed.size === delivered ? 1 : 0,
+    delivered,
+    failed: takers.length - delivered,
+  }
 }
