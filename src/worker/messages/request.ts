@@ -5,6 +5,7 @@ import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { isText, listOf } from '../completion/list-schema.ts'
 import { parseChatRequest } from '../completion/request.ts'
+import { jsonSchemaObject, withExactIntegers } from '../completion/schema-members.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { readMessages } from './blocks.ts'
@@ -21,15 +22,16 @@ export interface MessagesRequest {
 
 const stopSequences = new CheckedMember('stop_sequences', listOf(isText), 'a list of strings')
 
-const format = z
-  .looseObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) })
-  .nullish()
+const format = z.looseObject({ type: z.literal('json_schema'), schema: jsonSchemaObject }).nullish()
 const outputFormat = new CheckedMember('output_format', format, 'of type json_schema with a schema')
 const outputConfig = new CheckedMember(
   'output_config',
   z.looseObject({ effort: z.string().nullish(), format }),
   'an object with an effort, or a format of type json_schema',
 )
+
+/** Members that may hold JSON Schemas. */
+const WITH_SCHEMAS = ['tools', 'output_config', 'output_format']
 
 const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
 
@@ -39,8 +41,9 @@ const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
  */
 export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
   const body = parseBodyObject(bytes)
-  const { mapped, dropped } = sortMembers(body, MESSAGES_RULES)
-  requireMembers(mapped, ['model', 'messages'])
+  const { mapped: parsed, dropped } = sortMembers(body, MESSAGES_RULES)
+  requireMembers(parsed, ['model', 'messages'])
+  const mapped = withExactIntegers(parsed, bytes, WITH_SCHEMAS)
   const read = readMessages(mapped['system'], mapped['messages'], bytes)
   const tools = readTools(mapped['tools'], mapped['tool_choice'])
   const config = outputConfig.optional(mapped['output_config'])

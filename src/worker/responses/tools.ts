@@ -5,6 +5,7 @@ import type { ToolIdentity } from '../../protocol/stream-record.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { requireFewEntries } from '../completion/few-entries.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
+import { jsonSchemaObject } from '../completion/schema-members.ts'
 
 /** The tools of a request, as functions. */
 export interface ToolSet {
@@ -20,7 +21,7 @@ const functionTool = z.object({
   type: z.literal('function'),
   name: z.string().min(1),
   description: z.string().nullish(),
-  parameters: z.record(z.string(), z.unknown()).nullish(),
+  parameters: jsonSchemaObject.nullish(),
   strict: z.boolean().nullish(),
 })
 

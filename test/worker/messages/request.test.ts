@@ -152,6 +152,18 @@ describe('messages become messages', () => {
   })
 })
 
+const INT_64 = '{"minimum":-9223372036854775808,"maximum":9223372036854775807}'
+const SCHEMA = `{"type":"object","properties":{"id":${INT_64}}}`
+
+test.each([
+  `"tools":[{"name":"f","input_schema":${SCHEMA}}]`,
+  `"output_config":{"format":{"type":"json_schema","schema":${SCHEMA}}}`,
+  `"output_format":{"type":"json_schema","schema":${SCHEMA}}`,
+])('integers that a double cannot hold stay as they are in schemas: %s', (member) => {
+  const body = `{"model":"m","messages":[{"role":"user","content":"hi"}],${member}}`
+  expect(fromUtf8(parseMessagesRequest(utf8(body)).chat.bytes)).toContain(SCHEMA)
+})
+
 describe('members become members', () => {
   const schema = { type: 'object' }
   const f = {
