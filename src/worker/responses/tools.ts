@@ -200,15 +200,17 @@ export interface ChosenTools {
 }
 
 /**
- * Without a function there is no choice, and providers refuse one: a required call is dropped.
+ * Without a function there is no choice, and providers refuse one: a required call is dropped, as is one of tools none of which is a
+ * function here.
  * @throws ApiError where the choice is malformed, or names a tool that was not offered
  */
 export function chooseTools(value: unknown, tools: ToolSet): ChosenTools {
   const choice = choiceShape.optional(value)
   const members = choice === undefined ? { tools: tools.functions } : chosen(choice, tools)
-  if (tools.functions.length > 0) return { members, dropped: [] }
+  const hasFunctions = tools.functions.length > 0
   const wanted = typeof choice === 'object' ? choice.mode : choice
-  return { members: {}, dropped: wanted === 'required' ? ['tool_choice'] : [] }
+  const isLost = wanted === 'required' && !(hasFunctions && members['tool_choice'] !== 'none')
+  return { members: hasFunctions ? members : {}, dropped: isLost ? ['tool_choice'] : [] }
 }
 
 function chosen(
