@@ -25,7 +25,7 @@ export interface AdmittedTranscription {
   readonly constraints: Constraints | undefined
   readonly admission: Admission
   readonly receipt: boolean
-  /** Headers of the request that have no effect on a transcription. */
+  /** Fields and headers of the request that have no effect on a transcription. */
   readonly unused: readonly string[]
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
