@@ -10,7 +10,7 @@ import type { ChatRequest } from '../provider/chat-request.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { readMessages } from './blocks.ts'
 import { MESSAGES_RULES } from './members.ts'
-import { readThinking } from './thinking.ts'
+import { readThinking, type ReadThinking } from './thinking.ts'
 import { readTools } from './tools.ts'
 
 /** A parsed request to `/v1/messages`. */
@@ -32,8 +32,6 @@ const outputConfig = new CheckedMember(
 
 /** Members that may hold JSON Schemas. */
 const WITH_SCHEMAS = ['tools', 'output_config', 'output_format']
-
-const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
 
 /**
  * Translates a request to `/v1/messages` into the internal request, an equivalent chat completion.
@@ -70,15 +68,17 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
       effortMember: thinking.member,
       reasoningHiddenByDefault: thinking.isDefault,
     },
-    dropped: [
-      ...dropped,
-      ...read.dropped,
-      ...tools.dropped,
-      ...Object.keys(config ?? {}).flatMap((name) =>
-        CONFIG_MEMBERS.has(name) ? [] : `output_config.${name}`,
-      ),
-    ],
+    dropped: [...dropped, ...read.dropped, ...tools.dropped, ...droppedOf(config ?? {}, thinking)],
   }
+}
+
+/** The parts of `output_config` that have no effect: those that are unknown here, and the effort where there is no thinking. */
+function droppedOf(config: JsonObject, { member }: ReadThinking): readonly string[] {
+  return Object.entries(config).flatMap(([name, value]) => {
+    const place = `output_config.${name}`
+    const isUsed = name === 'effort' ? member === place : name === 'format'
+    return isUsed || value === null ? [] : place
+  })
 }
 
 function responseFormat(wanted: z.output<typeof format>): JsonObject {

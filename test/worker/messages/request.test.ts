@@ -287,6 +287,23 @@ describe('what has no meaning here is named, and never forwarded', () => {
       'output_config.task_budget',
     ])
   })
+
+  const effort = { output_config: { effort: 'high', task_budget: null } }
+
+  test.each([{}, { thinking: { type: 'disabled' } }])(
+    'an effort beside %j, where there is no thinking that it could be of',
+    (thinking) => {
+      expect(parse({ ...effort, ...thinking }).dropped).toEqual(['output_config.effort'])
+    },
+  )
+
+  test('no effort that has an effect, and no member that is null', () => {
+    const thinking = { type: 'enabled', budget_tokens: 1024 }
+    expect(parse({ ...effort, thinking })).toMatchObject({
+      dropped: [],
+      chat: { reasoning: 'high' },
+    })
+  })
 })
 
 describe('refused', () => {
