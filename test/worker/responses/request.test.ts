@@ -233,6 +233,11 @@ test.each([
   },
 )
 
+test('an earlier call that was cut off before its arguments has an empty object of them, which servers can parse', () => {
+  const input = [user, { ...callItem('c'), arguments: '' }, outputItem('c', 'cut off')]
+  expect(chatOf({ input })).toMatchObject({ messages: [user, { tool_calls: [call('c')] }, {}] })
+})
+
 test('a schema that is such an integer is refused like every other number', () => {
   const tool = '{"type":"function","name":"f","parameters":12345678901234567891}'
   const body = utf8(`{"model":"m","input":"hi","tools":[${tool}]}`)
