@@ -39,8 +39,9 @@ const TRANSCRIPT: TranscriptionResponse = {
 
 /** Whether to answer with a call of the first tool: the request offers tools, and its last message is from the user. */
 function wantsTool(request: ChatCompletionRequest): boolean {
-  const offered = request.tools !== undefined && request.tools.length > 0
-  return offered && request.tool_choice !== 'none' && request.messages.at(-1)?.role === 'user'
+  // Some clients write null for tools that they were not given.
+  const isOffered = (request.tools?.length ?? 0) > 0
+  return isOffered && request.tool_choice !== 'none' && request.messages.at(-1)?.role === 'user'
 }
 
 function toolCall(request: ChatCompletionRequest): FixtureResponse {

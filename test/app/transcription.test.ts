@@ -238,6 +238,32 @@ describe('a transcription', () => {
     },
   )
 
+  test.each(['json', 'text'] as const)(
+    'as %s names the fields that have no effect on it',
+    async (response_format) => {
+      const file = await toFile(wav(4.2).bytes, 'a.wav')
+      const { response } = await client()
+        .audio.transcriptions.create(
+          {
+            file,
+            model: MODEL,
+            response_format,
+            timestamp_granularities: ['word', 'segment'],
+            chunking_strategy: 'auto',
+          },
+          { headers: { 'x-service-reasoning': 'high' } },
+        )
+        .withResponse()
+      // The library chooses the order of the fields.
+      const names = response.headers.get('x-service-dropped-members')?.split(', ')
+      expect(names?.toSorted()).toEqual([
+        'X-Service-Reasoning',
+        'chunking_strategy',
+        'timestamp_granularities%5B%5D',
+      ])
+    },
+  )
+
   test('has a usage row, with or without a receipt', async () => {
     await post('json')
     const { text } = await post('json', { 'x-service-receipt': 'false' })

@@ -51,6 +51,11 @@ describe('the stand-in provider', () => {
     },
   )
 
+  test('takes null for tools, as of a client that writes what it was not given', async () => {
+    const answer = await ask({ tools: null, tool_choice: null, response_format: null })
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('Hi')])
+  })
+
   test('fills in the first tool and the schema it is given', async () => {
     const parameters = { type: 'object', properties: { days: { type: 'integer' } } }
     const tools = [{ type: 'function', function: { name: 'forecast', parameters } }]

@@ -20,6 +20,12 @@ export function parseToWrite(text: string): unknown {
   return isPlain ? JSON.parse(text) : JSON.parse(text, asWritten)
 }
 
+/** Whether a value of `parseToWrite` is an integer that is written as it was: in JavaScript it is an object. */
+export function isExactInteger(value: unknown): boolean {
+  const isRaw: unknown = Reflect.get(JSON, 'isRawJSON')
+  return isPredicate(isRaw) && isRaw(value)
+}
+
 function asWritten(_name: string, value: unknown, { source }: ParsedFrom = {}): unknown {
   const rawJson: unknown = Reflect.get(JSON, 'rawJSON')
   return source !== undefined && isRounded(value) && isRawJson(rawJson) ? rawJson(source) : value
@@ -36,5 +42,9 @@ function isRounded(value: unknown): boolean {
 }
 
 function isRawJson(value: unknown): value is RawJson {
+  return typeof value === 'function'
+}
+
+function isPredicate(value: unknown): value is (one: unknown) => boolean {
   return typeof value === 'function'
 }

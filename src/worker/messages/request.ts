@@ -5,11 +5,12 @@ import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { isText, listOf } from '../completion/list-schema.ts'
 import { parseChatRequest } from '../completion/request.ts'
+import { jsonSchemaObject, withExactIntegers } from '../completion/schema-members.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { readMessages } from './blocks.ts'
 import { MESSAGES_RULES } from './members.ts'
-import { readThinking } from './thinking.ts'
+import { readThinking, type ReadThinking } from './thinking.ts'
 import { readTools } from './tools.ts'
 
 /** A parsed request to `/v1/messages`. */
@@ -21,9 +22,7 @@ export interface MessagesRequest {
 
 const stopSequences = new CheckedMember('stop_sequences', listOf(isText), 'a list of strings')
 
-const format = z
-  .looseObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) })
-  .nullish()
+const format = z.looseObject({ type: z.literal('json_schema'), schema: jsonSchemaObject }).nullish()
 const outputFormat = new CheckedMember('output_format', format, 'of type json_schema with a schema')
 const outputConfig = new CheckedMember(
   'output_config',
@@ -31,7 +30,8 @@ const outputConfig = new CheckedMember(
   'an object with an effort, or a format of type json_schema',
 )
 
-const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
+/** Members that may hold JSON Schemas. */
+const WITH_SCHEMAS = ['tools', 'output_config', 'output_format']
 
 /**
  * Translates a request to `/v1/messages` into the internal request, an equivalent chat completion.
@@ -39,8 +39,9 @@ const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
  */
 export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
   const body = parseBodyObject(bytes)
-  const { mapped, dropped } = sortMembers(body, MESSAGES_RULES)
-  requireMembers(mapped, ['model', 'messages'])
+  const { mapped: parsed, dropped } = sortMembers(body, MESSAGES_RULES)
+  requireMembers(parsed, ['model', 'messages'])
+  const mapped = withExactIntegers(parsed, bytes, WITH_SCHEMAS)
   const read = readMessages(mapped['system'], mapped['messages'], bytes)
   const tools = readTools(mapped['tools'], mapped['tool_choice'])
   const config = outputConfig.optional(mapped['output_config'])
@@ -67,15 +68,17 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
       effortMember: thinking.member,
       reasoningHiddenByDefault: thinking.isDefault,
     },
-    dropped: [
-      ...dropped,
-      ...read.dropped,
-      ...tools.dropped,
-      ...Object.keys(config ?? {}).flatMap((name) =>
-        CONFIG_MEMBERS.has(name) ? [] : `output_config.${name}`,
-      ),
-    ],
+    dropped: [...dropped, ...read.dropped, ...tools.dropped, ...droppedOf(config ?? {}, thinking)],
   }
+}
+
+/** The parts of `output_config` that have no effect: those that are unknown here, and the effort where there is no thinking. */
+function droppedOf(config: JsonObject, { member }: ReadThinking): readonly string[] {
+  return Object.entries(config).flatMap(([name, value]) => {
+    const place = `output_config.${name}`
+    const isUsed = name === 'effort' ? member === place : name === 'format'
+    return isUsed || value === null ? [] : place
+  })
 }
 
 function responseFormat(wanted: z.output<typeof format>): JsonObject {

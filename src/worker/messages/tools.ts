@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { requireFewEntries } from '../completion/few-entries.ts'
+import { jsonSchemaObject } from '../completion/schema-members.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
@@ -27,7 +28,7 @@ const toolShape = new CheckedMember(
     type: z.string().nullish(),
     name: z.string().optional(),
     description: z.string().nullish(),
-    input_schema: z.record(z.string(), z.unknown()).nullish(),
+    input_schema: jsonSchemaObject.nullish(),
     strict: z.boolean().nullish(),
   }),
   TOOLS,

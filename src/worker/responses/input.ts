@@ -137,7 +137,8 @@ function readReasoning(item: JsonObject, at: string, conversation: Conversation)
 function readFunctionCall(item: JsonObject, at: string, conversation: Conversation): void {
   const call = functionCall.read(item, at)
   const name = flatName(call.name, call.namespace ?? undefined)
-  conversation.call({ id: call.call_id, name, arguments: call.arguments })
+  // Empty where the answer was cut off. Servers parse them as JSON.
+  conversation.call({ id: call.call_id, name, arguments: call.arguments || '{}' })
 }
 
 function readCustomCall(item: JsonObject, at: string, conversation: Conversation): void {

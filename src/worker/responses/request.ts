@@ -8,6 +8,7 @@ import { requireFewEntries } from '../completion/few-entries.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { isText, listOf, textsByName } from '../completion/list-schema.ts'
 import { parseChatRequest } from '../completion/request.ts'
+import { jsonSchemaObject, withExactIntegers } from '../completion/schema-members.ts'
 import { ApiError } from '../http/errors.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { JsonObject } from '../stream/json-object.ts'
@@ -54,7 +55,7 @@ const textOptions = new CheckedMember(
         z.object({
           type: z.literal('json_schema'),
           name: z.string(),
-          schema: z.record(z.string(), z.unknown()),
+          schema: jsonSchemaObject,
           description: z.string().nullish(),
           strict: z.boolean().nullish(),
         }),
@@ -65,6 +66,9 @@ const textOptions = new CheckedMember(
   'an object with a format of type text, json_object or json_schema',
 )
 
+/** Members that may hold JSON Schemas. */
+const WITH_SCHEMAS = ['tools', 'text']
+
 const LOGPROBS = 'message.output_text.logprobs'
 const ENCRYPTED = 'reasoning.encrypted_content'
 
@@ -74,8 +78,9 @@ const ENCRYPTED = 'reasoning.encrypted_content'
  */
 export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
   const body = parseBodyObject(bytes)
-  const { mapped, dropped } = sortMembers(body, RESPONSES_RULES)
-  requireMembers(mapped, ['model', 'input'])
+  const { mapped: parsed, dropped } = sortMembers(body, RESPONSES_RULES)
+  requireMembers(parsed, ['model', 'input'])
+  const mapped = withExactIntegers(parsed, bytes, WITH_SCHEMAS)
   const instructions = text.optional(mapped['instructions'])
   const input = readInput(instructions, mapped['input'])
   const tools = readTools(mapped['tools'])

@@ -5,6 +5,7 @@ import type { ToolIdentity } from '../../protocol/stream-record.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { requireFewEntries } from '../completion/few-entries.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
+import { jsonSchemaObject } from '../completion/schema-members.ts'
 
 /** The tools of a request, as functions. */
 export interface ToolSet {
@@ -20,7 +21,7 @@ const functionTool = z.object({
   type: z.literal('function'),
   name: z.string().min(1),
   description: z.string().nullish(),
-  parameters: z.record(z.string(), z.unknown()).nullish(),
+  parameters: jsonSchemaObject.nullish(),
   strict: z.boolean().nullish(),
 })
 
@@ -199,16 +200,17 @@ export interface ChosenTools {
 }
 
 /**
- * Reads the tool choice. Providers refuse a choice without functions, so where there are none it is omitted; a required call
- * counts as dropped.
+ * Reads the tool choice. Providers refuse a choice without functions, so where there are none it is omitted. A required call
+ * counts as dropped where there is no function that it may name.
  * @throws ApiError where the choice is malformed, or names a tool that was not offered
  */
 export function chooseTools(value: unknown, tools: ToolSet): ChosenTools {
   const choice = choiceShape.optional(value)
   const members = choice === undefined ? { tools: tools.functions } : chosen(choice, tools)
-  if (tools.functions.length > 0) return { members, dropped: [] }
+  const hasFunctions = tools.functions.length > 0
   const wanted = typeof choice === 'object' ? choice.mode : choice
-  return { members: {}, dropped: wanted === 'required' ? ['tool_choice'] : [] }
+  const isLost = wanted === 'required' && !(hasFunctions && members['tool_choice'] !== 'none')
+  return { members: hasFunctions ? members : {}, dropped: isLost ? ['tool_choice'] : [] }
 }
 
 function chosen(

@@ -1,6 +1,6 @@
 import type { Delta } from './delta.ts'
 import type { Logprobs } from './logprobs.ts'
-import { NO_ARGUMENTS, type ToolFragment } from './tool-calls.ts'
+import type { ToolFragment } from './tool-calls.ts'
 
 /** The kind of a block, in formats whose answers consist of blocks. */
 export type BlockHead =
@@ -84,7 +84,7 @@ export class Blocks {
     this.#close(last === undefined)
     for (const block of this.#waiting) {
       this.#sink.start(block)
-      for (const { text, logprobs } of printed(block)) this.#sink.piece(text, logprobs, true)
+      for (const { text, logprobs } of block.pieces) this.#sink.piece(text, logprobs, true)
       this.#sink.end(block === last)
     }
     this.#waiting = []
@@ -151,16 +151,9 @@ export class Blocks {
 
   #close(isLast = false): void {
     if (this.#open === undefined) return
-    if (typeof this.#open === 'object' && !this.#announced) {
-      this.#announce(this.#open)
-      this.#sink.piece(NO_ARGUMENTS, null, false)
-    }
+    // Of a call that was cut off before its arguments: all others have some by now.
+    if (typeof this.#open === 'object') this.#announce(this.#open)
     this.#sink.end(isLast)
     this.#open = undefined
   }
-}
-
-function printed(block: TextBlock | ToolBlock): readonly Piece[] {
-  if (block.kind !== 'tool' || block.pieces.length > 0) return block.pieces
-  return [{ text: NO_ARGUMENTS, logprobs: null }]
 }

@@ -24,7 +24,7 @@ export interface ToolCall {
 }
 
 /** The arguments of a call without arguments: clients parse them as JSON, which an empty text is not. */
-export const NO_ARGUMENTS = '{}'
+const NO_ARGUMENTS = '{}'
 
 /** Larger indexes are replaced: clients keep calls in arrays, and a huge index would mean a huge array. */
 const MAX_INDEX = 9_999

@@ -25,7 +25,7 @@ export interface AdmittedTranscription {
   readonly constraints: Constraints | undefined
   readonly admission: Admission
   readonly receipt: boolean
-  /** Request headers that have no effect on a transcription. */
+  /** Form fields and request headers that have no effect on a transcription. */
   readonly unused: readonly string[]
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined

@@ -38,6 +38,8 @@ export interface UploadedFile {
 export interface UploadForm {
   readonly file: UploadedFile | undefined
   readonly fields: ReadonlyMap<FieldName, string>
+  /** The names of parts that have no effect. */
+  readonly dropped: readonly string[]
 }
 
 /** How clients name the entries of the `failover` list in a form; the whole list is refused. */
@@ -50,7 +52,7 @@ const MAX_FIELD_BYTES = 64 * 1024
 const PREAMBLE_BYTES = 4096
 
 /**
- * Parses a form (RFC 7578). The parts may come in any order. Parts with other names are ignored, unless they may be meant as
+ * Parses a form (RFC 7578). The parts may come in any order. Parts with other names are dropped, unless they may be meant as
  * `attestation`, such as `attestation[min]`, which some clients make of an object.
  * @throws ApiError `invalid_multipart` for a body that is malformed, cut off, or has a known part twice;
  *   `invalid_content_type` for a content type without a usable boundary; `invalid_attestation_constraint`
@@ -59,6 +61,7 @@ export function parseForm(contentType: string, body: Bytes): UploadForm {
   const boundary = getMultipartBoundary(contentType)?.trim()
   if (boundary === undefined || boundary === '') throw invalidContentType()
   const fields = new Map<FieldName, string>()
+  const dropped: string[] = []
   let file: UploadedFile | undefined
   for (const part of partsOf(body, boundary)) {
     const { name, fileName } = dispositionOf(part)
@@ -69,9 +72,12 @@ export function parseForm(contentType: string, body: Bytes): UploadForm {
       if (fields.has(name)) throw repeated(name)
       fields.set(name, textOf(name, part))
     } else if (LIST_ENTRY.test(name)) fields.set('failover', textOf('failover', part))
-    else refuseMistakenMember(name)
+    else {
+      refuseMistakenMember(name)
+      dropped.push(name)
+    }
   }
-  return { file, fields }
+  return { file, fields, dropped }
 }
 
 /** The parts of a whole body; their contents are views of it. */

@@ -106,7 +106,7 @@ async function admit(
     constraints,
     admission,
     receipt,
-    unused: unusedHeaders(request.headers, UNUSED_HEADERS),
+    unused: [...form.dropped, ...unusedHeaders(request.headers, UNUSED_HEADERS)],
     once,
     clientRequest,
   }

@@ -44,7 +44,8 @@ export const TRANSCRIPTION_OPERATION: Operation = {
   headers: { ...RECEIPT_HEADER, ...REQUIRE_HEADER_DOC, ...IDEMPOTENCY_HEADER_DOC },
   answerHeaders: {
     ...PAID_ANSWER_HEADERS,
-    'x-service-dropped-members': 'Headers of the request that have no effect on a transcription.',
+    'x-service-dropped-members':
+      'Fields and headers of the request that have no effect on a transcription.',
     'x-service-routed-model': 'The route that served the request, where the answer is plain text.',
     'x-service-receipt-id': 'Id of the receipt, where the answer is plain text.',
   },

@@ -128,6 +128,28 @@ describe('of an answer that ended too early', () => {
     chunks.finish()
     expect(chunks.tail.output).toMatchObject(statuses.map((status) => ({ status })))
   })
+
+  const given = [call(0, '{}'), call(1, '')].flatMap(({ tool_calls: calls }) => calls)
+
+  it.each([
+    ['the first', given.slice(1)],
+    ['another, which waits', given],
+  ])(
+    'a call has no arguments where none had come, in a stream as in a whole answer: clients would run it with an empty object (%s)',
+    (_, calls) => {
+      const chunks = new AnswerChunks({ id: 'a', includeReasoning: true }, responses(noMemory))
+      const choice = { delta: { tool_calls: calls }, finish_reason: 'length' }
+      chunks.push(utf8(`data: ${JSON.stringify({ choices: [choice] })}\n\n`))
+      chunks.finish()
+      const cut = { type: 'function_call', arguments: '', status: 'incomplete' }
+      expect(chunks.tail.output.at(-1)).toMatchObject(cut)
+      const whole = { choices: [{ message: { tool_calls: calls }, finish_reason: 'length' }] }
+      const answer = runAtOnce(readProviderAnswer(whole, { id: 'a', includeReasoning: true }))
+      const format = responsesFormat({ tools: new Map(), encryptedContent: false, echo: {} })
+      const body: Json = format.wholeBody(answer, OPTIONS, undefined, {})
+      expect(body.output.at(-1)).toMatchObject(cut)
+    },
+  )
 })
 
 describe('log probabilities that come without text', () => {

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { holdsRounded, parseToWrite } from '../../../src/worker/json/exact-integers.ts'
+import {
+  holdsRounded,
+  isExactInteger,
+  parseToWrite,
+} from '../../../src/worker/json/exact-integers.ts'
 
 describe('JSON that is only written again', () => {
   test.each([
@@ -35,4 +39,13 @@ test.each<[unknown, boolean]>([
   [{ a: [1, { b: 'x' }] }, false],
 ])('whether %j holds a rounded integer: %s', (value, expected) => {
   expect(holdsRounded(value)).toBe(expected)
+})
+
+test.each<[unknown, boolean]>([
+  [parseToWrite('12345678901234567891'), true],
+  [parseToWrite('{"a":12345678901234567891}'), false],
+  [parseToWrite('12'), false],
+  [null, false],
+])('whether %j is an integer that is written as it was: %s', (value, expected) => {
+  expect(isExactInteger(value)).toBe(expected)
 })

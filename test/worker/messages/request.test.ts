@@ -152,6 +152,18 @@ describe('messages become messages', () => {
   })
 })
 
+const INT_64 = '{"minimum":-9223372036854775808,"maximum":9223372036854775807}'
+const SCHEMA = `{"type":"object","properties":{"id":${INT_64}}}`
+
+test.each([
+  `"tools":[{"name":"f","input_schema":${SCHEMA}}]`,
+  `"output_config":{"format":{"type":"json_schema","schema":${SCHEMA}}}`,
+  `"output_format":{"type":"json_schema","schema":${SCHEMA}}`,
+])('integers that a double cannot hold stay as they are in schemas: %s', (member) => {
+  const body = `{"model":"m","messages":[{"role":"user","content":"hi"}],${member}}`
+  expect(fromUtf8(parseMessagesRequest(utf8(body)).chat.bytes)).toContain(SCHEMA)
+})
+
 describe('members become members', () => {
   const schema = { type: 'object' }
   const f = {
@@ -274,6 +286,23 @@ describe('what has no meaning here is named, and never forwarded', () => {
       'tools.bash_20250124',
       'output_config.task_budget',
     ])
+  })
+
+  const effort = { output_config: { effort: 'high', task_budget: null } }
+
+  test.each([{}, { thinking: { type: 'disabled' } }])(
+    'an effort beside %j, where there is no thinking that it could be of',
+    (thinking) => {
+      expect(parse({ ...effort, ...thinking }).dropped).toEqual(['output_config.effort'])
+    },
+  )
+
+  test('no effort that has an effect, and no member that is null', () => {
+    const thinking = { type: 'enabled', budget_tokens: 1024 }
+    expect(parse({ ...effort, thinking })).toMatchObject({
+      dropped: [],
+      chat: { reasoning: 'high' },
+    })
   })
 })
 

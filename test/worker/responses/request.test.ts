@@ -217,6 +217,33 @@ describe('members become members', () => {
   })
 })
 
+const INT_64 = '{"minimum":-9223372036854775808,"maximum":9223372036854775807}'
+const SCHEMA = `{"type":"object","properties":{"id":${INT_64}}}`
+
+test.each([
+  `"tools":[{"type":"function","name":"f","parameters":${SCHEMA}}]`,
+  `"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","parameters":${SCHEMA}}]}]`,
+  `"text":{"format":{"type":"json_schema","name":"f","schema":${SCHEMA}}}`,
+])(
+  'integers that a double cannot hold stay as they are in schemas, and in the answer: %s',
+  (member) => {
+    const { chat, echo } = parseResponsesRequest(utf8(`{"model":"m","input":"hi",${member}}`))
+    expect(fromUtf8(chat.bytes)).toContain(SCHEMA)
+    expect(JSON.stringify(echo)).toContain(member.slice(1))
+  },
+)
+
+test('an earlier call that was cut off before its arguments has an empty object of them, which servers can parse', () => {
+  const input = [user, { ...callItem('c'), arguments: '' }, outputItem('c', 'cut off')]
+  expect(chatOf({ input })).toMatchObject({ messages: [user, { tool_calls: [call('c')] }, {}] })
+})
+
+test('a schema that is such an integer is refused like every other number', () => {
+  const tool = '{"type":"function","name":"f","parameters":12345678901234567891}'
+  const body = utf8(`{"model":"m","input":"hi","tools":[${tool}]}`)
+  expect(() => parseResponsesRequest(body)).toThrow('"tools" must be functions with a name.')
+})
+
 describe('what has no meaning here is named, and never forwarded', () => {
   test('members of the table and unknown ones', () => {
     const body = {

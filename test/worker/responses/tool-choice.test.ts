@@ -16,6 +16,15 @@ const allowed = (mode: string) => ({
   tools: [{ type: 'web_search' }],
 })
 
+/** None of what it allows can be called, so no call can be required. */
+test('allowed_tools that requires a call and allows none of the functions forbids calls, and is named as dropped', () => {
+  const functions = [{ type: 'function', name: 'f' }]
+  const required = parse(allowed('required'), [...functions, ...hosted])
+  expect(required.dropped).toEqual(['tools.web_search', 'tool_choice'])
+  expect(chatOf(required)).toMatchObject({ tool_choice: 'none' })
+  expect(parse(allowed('auto'), [...functions, ...hosted]).dropped).toEqual(['tools.web_search'])
+})
+
 /** Providers refuse the member without tools, so it is never forwarded there. */
 describe('tool_choice where no tool is left that a model can call', () => {
   test.each<[unknown, unknown]>([

@@ -62,7 +62,10 @@ describe('a form', () => {
   it('may have unknown parts, more than once, as fields or as files', () => {
     const other = part('name="timestamp_granularities[]"', 'segment')
     const upload = part('name="picture"; filename="x.png"', 'pixels')
-    expect(parsed(other + MODEL + other + upload + FILE + END)).toEqual(WHOLE)
+    const body = other + MODEL + other + upload + FILE + END
+    expect(parsed(body)).toEqual(WHOLE)
+    const { dropped } = parseForm(TYPE, utf8(body))
+    expect(new Set(dropped)).toEqual(new Set(['timestamp_granularities[]', 'picture']))
   })
 
   it.each(['Attestation', 'attestation[min]', 'attestation[providers][]', 'min_attestation'])(

@@ -13,6 +13,7 @@ const BYTES = copyBytes(m4a(2).bytes)
 const PLAIN = checkForm({
   file: { bytes: BYTES, name: 'Divorce, call 3.m4a', type: undefined },
   fields: new Map([['model', 'whisper']]),
+  dropped: [],
 })
 
 function sent(changes: Partial<CheckedForm>) {

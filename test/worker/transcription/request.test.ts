@@ -23,6 +23,7 @@ function parse(fields: Fields = {}, file: Partial<UploadedFile> | null = {}) {
   return checkForm({
     file: file === null ? undefined : whole,
     fields: new Map(all),
+    dropped: [],
   })
 }
 
