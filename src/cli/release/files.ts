@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { lstat, open, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { replaceFile } from '../../client/node/replace-file.ts'
+import { createReadStream, writeFileSync } from 'node:fs'
+import { lstat, open, readFile, rm, stat } from 'node:fs/promises'
+import { draftFile, type Draft } from '../../client/node/replace-file.ts'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { describePublicKey, importSigningKey } from '../../enclave/release/signing-key.ts'
@@ -85,30 +85,74 @@ export async function readWholeText(path: string): Promise<string> {
   return reading(path, async () => fromUtf8(await readFile(path)))
 }
 
+/** A public document, and where it goes. */
+export interface PublicDocument {
+  readonly path: string
+  readonly text: string
+}
+
 /**
  * Replaces a public document. Its readers see either the old text or the new one, except where the file cannot be replaced.
  * What is no file is written to.
+ * @throws ReleaseError where a private key is there: a wrong name must not cost a key
  */
 export async function writeDocument(path: string, text: string): Promise<void> {
-  const found = await stat(path).catch(() => undefined)
-  if (found !== undefined && !found.isFile()) {
-    await writeFile(path, text)
-    return
-  }
+  await writeDocuments([{ path, text }])
+}
+
+/**
+ * As `writeDocument`, of documents that belong together: none is replaced before the disk has all of them.
+ * @param first writes what they are no use without, such as the key that signed them; when it fails, none is replaced
+ */
+export async function writeDocuments(
+  documents: readonly PublicDocument[],
+  first?: () => Promise<void>,
+): Promise<void> {
+  const drafts: Draft[] = []
   try {
-    replaceFile(path, text, 0o644)
-  } catch (error) {
-    if (!isFixed(error)) throw error
-    await writeFile(path, text)
+    for (const document of documents) drafts.push(await draftDocument(document))
+    await first?.()
+    for (const draft of drafts) draft.replace()
+  } finally {
+    for (const draft of drafts) draft.discard()
   }
+}
+
+async function draftDocument({ path, text }: PublicDocument): Promise<Draft> {
+  const found = await stat(path).catch(() => undefined)
+  const write = () => writeFileSync(path, text)
+  if (found?.isFile() === true) await requireNoPrivateKey(path, found.size)
+  const replaceable = found === undefined || found.isFile()
+  const draft = replaceable ? unlessFixed(() => draftFile(path, text, 0o644), undefined) : undefined
+  if (draft === undefined) return { replace: write, discard: () => {} }
+  return { ...draft, replace: () => unlessFixed(() => draft.replace(), write) }
 }
 
 /** Why a file cannot be replaced that may still be written: it is mounted by itself, or its folder takes no other file. */
 const FIXED: readonly unknown[] = ['EBUSY', 'EXDEV', 'EACCES', 'EROFS']
 
-function isFixed(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && FIXED.includes(error.code)
+function unlessFixed<T>(work: () => T, otherwise: (() => T) | undefined): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && FIXED.includes(error.code))) throw error
+    return otherwise?.()
+  }
 }
+
+/** No private key is longer. */
+const MAX_KEY_BYTES = 4_096
+
+async function requireNoPrivateKey(path: string, size: number): Promise<void> {
+  if (size > MAX_KEY_BYTES) return
+  const text = await readFile(path, 'utf8').catch(() => '')
+  if (PRIVATE_KEYS.some((form) => form.test(text))) {
+    throw new ReleaseError(`${path} holds a private key, and is not replaced`)
+  }
+}
+
+/** A JWK's private member, and the beginnings of a note's key and of PEM. */
+const PRIVATE_KEYS = [/"d"\s*:/, /^PRIVATE\+KEY\+/, /^-----BEGIN [A-Z ]*PRIVATE KEY-----/]
 
 /** SHA-256 of a file of any size, lowercase hex. */
 export async function hashFile(path: string): Promise<string> {
@@ -125,8 +169,11 @@ async function parseFile(path: string): Promise<unknown> {
   return parseStrictJson(await readFile(path), 'file')
 }
 
-/** Leaves nothing behind of a file that the disk does not take as a whole. */
-async function writeNew(path: string, text: string, mode: number): Promise<void> {
+/**
+ * Makes a file. Leaves nothing behind of one that the disk does not take as a whole.
+ * @throws ReleaseError also where it is there already
+ */
+export async function writeNew(path: string, text: string, mode: number): Promise<void> {
   try {
     const file = await open(path, 'wx', mode)
     try {

@@ -1,12 +1,12 @@
-import { writeFile } from 'node:fs/promises'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { toBase64, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
+import { namesUser } from '../../protocol/url-user.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
 import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-note.ts'
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
-import { readJson, readWholeText, writeDocument } from './files.ts'
+import { readJson, readWholeText, writeDocument, writeNew } from './files.ts'
 import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog, type AuditedLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
@@ -58,7 +58,7 @@ function addKeygen(log: Command): void {
         options.witness === true ? 'cosignature' : 'ed25519',
         seed,
       )
-      await writeFile(options.private, formatNoteSigner(signer, seed), { mode: 0o600, flag: 'wx' })
+      await writeNew(options.private, formatNoteSigner(signer, seed), 0o600)
       print({ verifier_key: formatNoteKey(signer.key) })
     })
 }
@@ -253,10 +253,14 @@ async function report(
   print({ index, size, proof: out, ...(missing.length > 0 && { missing_witnesses: missing }) })
 }
 
+/** Commander would quote what it is told to be invalid, and an address may have a password in it. */
 function witness(text: string, before: readonly Witness[]): Witness[] {
   const [url = '', key = '', ...rest] = text.trim().split(/\s+/)
-  if (!/^https?:\/\//.test(url) || key === '' || rest.length > 0) {
-    throw new InvalidArgumentError('give "<url> <verifier key>"')
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url) || key === '' || rest.length > 0) {
+    throw new ReleaseError('--witness is "<url> <verifier key>", in one argument')
+  }
+  if (namesUser(new URL(url))) {
+    throw new ReleaseError('leave user name and password out of the address of a witness')
   }
   return [...before, { url, key: parseNoteKey(key) }]
 }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -247,6 +247,18 @@ describe('sign-bundle', () => {
     await expect(stat(at('refused.json'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
+  it.each(['mk.private.jwk.json', 'log.key'])(
+    'never replaces a private key with a public document: %s',
+    async (file) => {
+      if (file === 'log.key') await release('log keygen --name a.example --private log.key')
+      const before = await readFile(at(file), 'utf8')
+      expect(await refusal(...SIGN_MANIFEST, '--out', file)).toBe(
+        `${file} holds a private key, and is not replaced`,
+      )
+      expect(await readFile(at(file), 'utf8')).toBe(before)
+    },
+  )
+
   it('refuses a private key that others may read', async () => {
     await chmod(at('mk.private.jwk.json'), 0o644)
     expect(await refusal(...SIGN_MANIFEST, '--out', 'refused.jws')).toBe(
@@ -291,6 +303,32 @@ describe('rotate', () => {
     expect(message).toBe('mk.jwk.json cannot be written: EEXIST')
     const made = ['none.private.jwk.json', 'none.jws', 'none.json']
     expect(made.filter((name) => existsSync(at(name)))).toEqual([])
+  })
+
+  it.each([
+    ['manifest', 'missing/half.jws', 'half.json'],
+    ['bundle', 'half.jws', 'missing/half.json'],
+  ])('leaves nothing behind where the %s cannot be written', async (_, manifest, bundle) => {
+    const message = await refusal(
+      'rotate manifest-key --root-key root.private.jwk.json',
+      '--bundle trust.json --manifest manifest.jws',
+      '--private half.private.jwk.json --public half.jwk.json',
+      `--out-manifest ${manifest} --out-bundle ${bundle}`,
+    )
+    expect(message).toMatch(/^ENOENT: .*missing/)
+    const made = await readdir(directory)
+    expect(made.filter((name) => name.includes('half'))).toEqual([])
+  })
+
+  it('leaves the manifest in use as it is where the bundle cannot be written', async () => {
+    await copyFile(at('manifest.jws'), at('used.jws'))
+    await refusal(
+      'rotate manifest-key --root-key root.private.jwk.json',
+      '--bundle trust.json --manifest used.jws',
+      '--private half.private.jwk.json --public half.jwk.json',
+      '--out-manifest used.jws --out-bundle missing/half.json',
+    )
+    expect(await document(at('used.jws'))).toBe(await document(at('manifest.jws')))
   })
 
   it('says since when the old key and tag are revoked, only where they are', async () => {
