@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, writeFileSync } from 'node:fs'
+import { accessSync, constants, createReadStream, writeFileSync } from 'node:fs'
 import { lstat, open, readFile, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { draftFile, type Draft } from '../../client/node/replace-file.ts'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
@@ -94,7 +95,7 @@ export interface PublicDocument {
 /**
  * Replaces a public document. Its readers see either the old text or the new one, except where the file cannot be replaced.
  * What is no file is written to.
- * @throws ReleaseError where a private key is there: a wrong name must not cost a key
+ * @throws ReleaseError where it cannot be written, or a private key is there: a wrong name must not cost a key
  */
 export async function writeDocument(path: string, text: string): Promise<void> {
   await writeDocuments([{ path, text }])
@@ -118,20 +119,38 @@ export async function writeDocuments(
   }
 }
 
+/**
+ * Finds out what can be known before there is a document: a wrong name, and a place that takes no file.
+ * @throws ReleaseError as `writeDocument`
+ */
+export async function requireWritable(path: string): Promise<void> {
+  const draft = await draftDocument({ path, text: '' })
+  draft.discard()
+}
+
 async function draftDocument({ path, text }: PublicDocument): Promise<Draft> {
   const found = await stat(path).catch(() => undefined)
-  const write = () => writeFileSync(path, text)
   if (found?.isFile() === true) await requireNoPrivateKey(path, found.size)
+  if (found?.isDirectory() === true) throw new ReleaseError(`${path} cannot be written: EISDIR`)
   const replaceable = found === undefined || found.isFile()
-  const draft = replaceable ? unlessFixed(() => draftFile(path, text, 0o644), undefined) : undefined
-  if (draft === undefined) return { replace: write, discard: () => {} }
-  return { ...draft, replace: () => unlessFixed(() => draft.replace(), write) }
+  const write = () => writeFileSync(path, text)
+  return writing(path, () => {
+    const draft = replaceable ? unlessFixed(() => draftFile(path, text, 0o644)) : undefined
+    if (draft === undefined) accessSync(found === undefined ? dirname(path) : path, constants.W_OK)
+    return {
+      replace: () =>
+        writing(path, () =>
+          unlessFixed(() => (draft === undefined ? write() : draft.replace()), write),
+        ),
+      discard: () => draft?.discard(),
+    }
+  })
 }
 
 /** Why a file cannot be replaced that may still be written: it is mounted by itself, or its folder takes no other file. */
 const FIXED: readonly unknown[] = ['EBUSY', 'EXDEV', 'EACCES', 'EROFS']
 
-function unlessFixed<T>(work: () => T, otherwise: (() => T) | undefined): T | undefined {
+function unlessFixed<T>(work: () => T, otherwise?: () => T): T | undefined {
   try {
     return work()
   } catch (error) {
@@ -184,6 +203,14 @@ export async function writeNew(path: string, text: string, mode: number): Promis
     } finally {
       await file.close()
     }
+  } catch (cause) {
+    throw new ReleaseError(`${path} cannot be written: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+function writing<T>(path: string, work: () => T): T {
+  try {
+    return work()
   } catch (cause) {
     throw new ReleaseError(`${path} cannot be written: ${reasonOf(cause)}`, { cause })
   }

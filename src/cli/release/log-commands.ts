@@ -6,7 +6,7 @@ import { namesUser } from '../../protocol/url-user.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
 import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-note.ts'
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
-import { readJson, readWholeText, writeDocument, writeNew } from './files.ts'
+import { readJson, readWholeText, requireWritable, writeDocument, writeNew } from './files.ts'
 import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog, type AuditedLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
@@ -233,6 +233,7 @@ async function withLock(
 ): Promise<void> {
   const logTools = await deps(options)
   // Before anything is signed: an entry in the log stays there.
+  await requireWritable(options.out)
   if (options.attach !== undefined) await readPublished(options.attach)
   const release = lockLog(options.key)
   try {
@@ -270,7 +271,8 @@ function collect(text: string, before: readonly string[]): string[] {
 }
 
 function indexNumber(text: string): number {
-  return text === '0' ? 0 : wholeNumber(text)
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('give the number of an entry, from 0 on')
 }
 
 function listenAddress(text: string): ListenAddress {

@@ -111,6 +111,30 @@ describe('a log of releases', () => {
     expect(existsSync(at('log'))).toBe(false)
   })
 
+  test.each([
+    ['has no folder', 'missing/proof', 'ENOENT'],
+    ['is a folder', '.', 'EISDIR'],
+  ])(
+    'takes no entry where the file for its proof %s: it would stay in the log',
+    async (_, file, why) => {
+      const out = join(folder, file)
+      const words = ['append', at('entry'), '--dir', at('log'), '--key', at('log.key')]
+      expect(await log(...words, '--out', out)).toEqual({
+        code: 1,
+        out: '',
+        err: `error: ${out} cannot be written: ${why}\n`,
+      })
+      expect(existsSync(at('log'))).toBe(false)
+    },
+  )
+
+  test('has entries from 0 on, and says so where the number of none is given', async () => {
+    const words = ['--dir', at('log'), '--key', at('log.key'), '--out', at('proof')]
+    const { code, err } = await log('renew', '1.5', ...words)
+    expect(code).toBe(2)
+    expect(err).toContain('give the number of an entry, from 0 on')
+  })
+
   test('leaves no empty key behind where the disk takes none of it', async () => {
     const main = join(PROJECT_DIR, 'src/cli/main.ts')
     const words = ['release', 'log', 'keygen', '--name', 'w', '--private', at('full.key')]
