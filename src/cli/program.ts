@@ -108,9 +108,14 @@ function readVersion(): string {
   return packageSchema.parse(JSON.parse(text)).version
 }
 
+/** What was given to an option that there is not, as in `--token=…`, may be a secret. */
+const GIVEN_TO_UNKNOWN = /^(error: unknown option '[^=]+)=.*'/s
+
 /** Has the command and all below it throw for help and for words that they do not understand, instead of exiting. */
 function throwForUsage(command: Command): void {
-  command.exitOverride()
+  command.exitOverride().configureOutput({
+    outputError: (text, write) => write(text.replace(GIVEN_TO_UNKNOWN, "$1'")),
+  })
   for (const below of command.commands) throwForUsage(below)
 }
 

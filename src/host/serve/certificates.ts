@@ -168,12 +168,18 @@ export class Certificates {
     this.#deps.log(`  tls      certificate in service until ${until}`)
   }
 
-  /** A request that cannot be written, as on a full disk, keeps no key that is bound already from the listeners. */
+  /**
+   * A request that cannot be written, as on a full disk, keeps no key that is bound already from the listeners. Without domains
+   * there is none: one of an earlier start is for a key that is gone.
+   */
   async #writeCsr({ keyPem }: TlsMaterial): Promise<void> {
     const { domains } = this.#criteria
-    if (domains === undefined) return
-    const csr = await makeCsr(keyPem, domains)
     const { state, log } = this.#deps
+    if (domains === undefined) {
+      state.remove(CSR_FILE)
+      return
+    }
+    const csr = await makeCsr(keyPem, domains)
     writtenOrTold(
       CSR_FILE,
       () => state.write(CSR_FILE, csr),
