@@ -87,7 +87,7 @@ export async function readWholeText(path: string): Promise<string> {
 }
 
 /** A public document, and where it goes. */
-export interface PublicDocument {
+interface PublicDocument {
   readonly path: string
   readonly text: string
 }

@@ -247,6 +247,20 @@ describe('sign-bundle', () => {
     await expect(stat(at('refused.json'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
+  it('replaces no bundle by another of the same version, which clients that saw the first one refuse', async () => {
+    await release(...SIGN_BUNDLE, '--out', 'once.json')
+    const before = await readFile(at('once.json'), 'utf8')
+    expect(await refusal(...SIGN_BUNDLE, '--out', 'once.json')).toBe(
+      'once.json is version 1 of the bundles of this root: sign the next one with --previous once.json',
+    )
+    expect(await readFile(at('once.json'), 'utf8')).toBe(before)
+    const next = [...SIGN_BUNDLE, '--previous', 'once.json', '--out', 'once.json']
+    expect(await release(...next)).toMatchObject({ version: 2 })
+    await release('keygen --private other.private.jwk.json --public other.jwk.json')
+    const other = SIGN_BUNDLE.map((part) => part.replace('root.private', 'other.private'))
+    expect(await release(...other, '--out', 'once.json')).toMatchObject({ version: 1 })
+  })
+
   it.each(['mk.private.jwk.json', 'log.key'])(
     'never replaces a private key with a public document: %s',
     async (file) => {
