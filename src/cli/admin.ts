@@ -101,6 +101,9 @@ function originOf(text: string): string {
   return url.origin
 }
 
+const TOKEN_VARIABLE = 'ADMIN_TOKEN_FILE'
+const TOKEN_OPTION = '--token-file'
+
 /**
  * The token from a file, standard input or the environment. It is never a command-line argument: every user of the
  * machine can read the arguments of a process.
@@ -108,9 +111,14 @@ function originOf(text: string): string {
  */
 function givenToken(file: string | undefined): string | undefined {
   if (file === '-') return readFileSync(0, 'utf8').trim()
-  const source = file === undefined ? process.env : { ADMIN_TOKEN_FILE: file }
+  const source = file === undefined ? process.env : { [TOKEN_VARIABLE]: file }
   const { values, problems } = readSecrets(['ADMIN_TOKEN'], source)
-  if (problems[0] !== undefined) throw new StartError(problems[0])
+  const [problem] = problems
+  if (problem !== undefined) {
+    throw new StartError(
+      file === undefined ? problem : problem.replace(TOKEN_VARIABLE, TOKEN_OPTION),
+    )
+  }
   return values['ADMIN_TOKEN']
 }
 

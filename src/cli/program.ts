@@ -109,9 +109,14 @@ function readVersion(): string {
   return packageSchema.parse(JSON.parse(text)).version
 }
 
+/** The value that was given to an unknown option, as in `--token=…`, may be a secret: only the option is printed. */
+const UNKNOWN_WITH_VALUE = /^(error: unknown option '[^=]+)=.*'/s
+
 /** Makes the command and all its subcommands throw, instead of exiting, for help and for usage errors. */
 function throwForUsage(command: Command): void {
-  command.exitOverride()
+  command.exitOverride().configureOutput({
+    outputError: (text, write) => write(text.replace(UNKNOWN_WITH_VALUE, "$1'")),
+  })
   for (const below of command.commands) throwForUsage(below)
 }
 

@@ -1,18 +1,19 @@
+import { stat } from 'node:fs/promises'
 import { Command } from 'commander'
 import { WORKLOAD } from '../protocol/envelope.ts'
-import { makeSigningKey } from '../enclave/release/signing-key.ts'
+import { makeSigningKey, type SigningKey } from '../enclave/release/signing-key.ts'
 import { simulatedMeasurement } from '../enclave/snp/simulated-source.ts'
 import { toHex } from '../protocol/bytes.ts'
 import { sha256Hex } from '../protocol/digest.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { issueBundle, openBundle, readTemplate } from './release/bundle.ts'
+import { writeDocument } from './release/documents.ts'
 import {
   hashFile,
   readJson,
   readPrivateKey,
   readPublicKey,
   readText,
-  writeDocument,
   writeKeyPair,
 } from './release/files.ts'
 import { readMetadata, makeManifest } from './release/manifest.ts'
@@ -155,6 +156,7 @@ async function signBundle(options: BundleOptions): Promise<void> {
       ? undefined
       : { jwk: await readPublicKey(options.manifestKey), days: options.keyDays }
   const version = options.bundleVersion ?? (previous?.accepted.version ?? 0) + 1
+  await requireOlder(options.out, version, root)
   const bundle = await issueBundle(
     {
       template: readTemplate(await readJson(options.template)),
@@ -168,6 +170,19 @@ async function signBundle(options: BundleOptions): Promise<void> {
   )
   await writeDocument(options.out, bundle)
   print({ kid: root.kid, version })
+}
+
+/** Clients refuse the second of two bundles of one version, and an older one after a newer. */
+async function requireOlder(out: string, version: number, root: SigningKey): Promise<void> {
+  // Of a pipe or a device nothing would ever come.
+  const found = await stat(out).catch(() => undefined)
+  if (found?.isFile() !== true) return
+  const text = await readText(out)
+  const there = await openBundle(text, root.publicJwk).catch(() => undefined)
+  if (there === undefined || there.accepted.version < version) return
+  throw new ReleaseError(
+    `${out} is version ${there.accepted.version} of the bundles of this root: sign the next one with --previous ${out}`,
+  )
 }
 
 async function allowedGuests({ allow, simulated }: BundleOptions, manifestJws: string | undefined) {

@@ -111,15 +111,14 @@ async function printCsr(options: { stateDir: string; newKey?: boolean }): Promis
     )
   }
   const before = textOf(file)
+  if (before === undefined) throw new StartError('there is no request: set service.tls.domains')
   if (options.newKey === true) {
     process.kill(pid, 'SIGUSR2')
     const deadline = performance.now() + NEW_KEY_TIMEOUT_MS
     while (textOf(file) === before && performance.now() < deadline) await delay(50)
     if (textOf(file) === before) throw new StartError('no new key was made: see log/serve.log')
   }
-  const csr = textOf(file)
-  if (csr === undefined) throw new StartError('there is no request: set service.tls.domains')
-  process.stdout.write(csr)
+  process.stdout.write(textOf(file) ?? before)
 }
 
 function textOf(file: string): string | undefined {

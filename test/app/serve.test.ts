@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readServingFile, SERVING_FILE } from '../../src/host/serve/serving-file.ts'
 import { EMBEDDED_LEDGERS } from '../../src/host/stack/ledger-dir.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { openStateDir } from '../../src/host/stack/state-dir.ts'
 import { envelopeSchema } from '../../src/protocol/envelope.ts'
 import { errorOf } from '../support/answers.ts'
 import { keepAway } from '../support/kept-away.ts'
@@ -335,6 +336,21 @@ describe('the request for a certificate', () => {
     const refusal = `error: no router is serving here: one that was killed left ${SERVING_FILE} behind`
     expect([status, stderr.trim(), stranger.signalCode]).toEqual([1, refusal, null])
     stranger.kill()
+    rmSync(stateDir, { recursive: true })
+  })
+
+  test('is refused where the router has no domains, before a new key is made for nothing', async () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'cmr-no-domains-'))
+    const state = openStateDir(stateDir)
+    const router = spawn('sleep', ['60'], { stdio: 'ignore' })
+    const serving = { http_url: 'http://127.0.0.1:1', https_port: 1, simulated: true, root_key: '' }
+    const file = { ...serving, pid: router.pid, parts: {} }
+    state.write(SERVING_FILE, JSON.stringify(file))
+    const args = ['serve', 'csr', '--new-key', '--state-dir', stateDir]
+    const { status, stderr } = spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8' })
+    const refusal = 'error: there is no request: set service.tls.domains'
+    expect([status, stderr.trim(), router.signalCode]).toEqual([1, refusal, null])
+    router.kill()
     rmSync(stateDir, { recursive: true })
   })
 })

@@ -124,6 +124,33 @@ describe('the program', () => {
     },
   )
 
+  test.each([
+    [['admin', '--token=hunter2', 'customers', 'list'], '--token'],
+    [
+      ['proxy', "--api-key=hunter2'=", '--router', 'https://a.invalid', '--root-key', 'x'],
+      '--api-key',
+    ],
+  ])(
+    'names an option that there is not, and quotes nothing that was given to it',
+    async (words, option) => {
+      const { code, out, err } = await run(words)
+      expect({ code, out, first: err.split('\n')[0] }).toEqual({
+        code: 2,
+        out: '',
+        first: `error: unknown option '${option}'`,
+      })
+      expect(err).not.toContain('hunter2')
+    },
+  )
+
+  test('names the option of a token that cannot be read, not the variable', async () => {
+    expect(await run(['admin', '--token-file', '/nowhere', 'customers', 'list'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: --token-file: /nowhere cannot be read (ENOENT)\n',
+    })
+  })
+
   test('takes only a count or "none" for the limits of a key, for no other text means no limit', async () => {
     const words = ['admin', 'keys', 'create', 'c', '--name', 'x', '--requests-per-minute']
     for (const count of ['abc', '', '1.5', '-1']) {

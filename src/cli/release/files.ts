@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { lstat, open, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { replaceFile } from '../../client/node/replace-file.ts'
+import { lstat, open, readFile, rm, stat } from 'node:fs/promises'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { describePublicKey, importSigningKey } from '../../enclave/release/signing-key.ts'
@@ -91,34 +90,6 @@ export async function readWholeText(path: string): Promise<string> {
   return reading(path, async () => fromUtf8(await readFile(path)))
 }
 
-/**
- * Replaces a public document. Readers see either the old text or the new one, unless the file cannot be replaced and is
- * overwritten in place. Writes to anything that is not a regular file, such as a pipe, directly.
- */
-export async function writeDocument(path: string, text: string): Promise<void> {
-  const found = await stat(path).catch(() => undefined)
-  if (found !== undefined && !found.isFile()) {
-    await writeFile(path, text)
-    return
-  }
-  try {
-    replaceFile(path, text, 0o644)
-  } catch (error) {
-    if (!isFixed(error)) throw error
-    await writeFile(path, text)
-  }
-}
-
-/**
- * Error codes when a file cannot be replaced but may still be overwritten: it is a mount point, or its directory cannot
- * take another file.
- */
-const FIXED: readonly unknown[] = ['EBUSY', 'EXDEV', 'EACCES', 'EROFS']
-
-function isFixed(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && FIXED.includes(error.code)
-}
-
 /** SHA-256 of a file of any size, lowercase hex. */
 export async function hashFile(path: string): Promise<string> {
   return reading(path, async () => {
@@ -134,8 +105,11 @@ async function parseFile(path: string): Promise<unknown> {
   return parseStrictJson(await readFile(path), 'file')
 }
 
-/** Writes a new file; fails if it exists. Removes the file again if it cannot be written completely. */
-async function writeNew(path: string, text: string, mode: number): Promise<void> {
+/**
+ * Writes a new file. Removes the file again if it cannot be written completely.
+ * @throws ReleaseError, also if the file exists
+ */
+export async function writeNew(path: string, text: string, mode: number): Promise<void> {
   try {
     const file = await open(path, 'wx', mode)
     try {
@@ -165,7 +139,7 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 /** Names the problem without quoting the file, which may contain a key. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof ReleaseError) return error.message
   if (!(error instanceof Error)) return 'unknown error'
   if ('code' in error && typeof error.code === 'string') return REASONS[error.code] ?? error.code

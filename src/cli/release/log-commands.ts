@@ -1,12 +1,13 @@
-import { writeFile } from 'node:fs/promises'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { toBase64, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
+import { namesUser } from '../../protocol/url-user.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
 import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-note.ts'
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
-import { readJson, readWholeText, writeDocument } from './files.ts'
+import { requireWritable, writeDocument } from './documents.ts'
+import { readJson, readWholeText, writeNew } from './files.ts'
 import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog, type AuditedLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
@@ -58,7 +59,7 @@ function addKeygen(log: Command): void {
         options.witness === true ? 'cosignature' : 'ed25519',
         seed,
       )
-      await writeFile(options.private, formatNoteSigner(signer, seed), { mode: 0o600, flag: 'wx' })
+      await writeNew(options.private, formatNoteSigner(signer, seed), 0o600)
       print({ verifier_key: formatNoteKey(signer.key) })
     })
 }
@@ -233,6 +234,7 @@ async function withLock(
 ): Promise<void> {
   const logTools = await deps(options)
   // Checked before anything is signed, because an entry cannot be removed from the log.
+  await requireWritable(options.out)
   if (options.attach !== undefined) await readPublished(options.attach)
   const release = lockLog(options.key)
   try {
@@ -253,10 +255,14 @@ async function report(
   print({ index, size, proof: out, ...(missing.length > 0 && { missing_witnesses: missing }) })
 }
 
+/** Commander would quote what it is told to be invalid, and an address may have a password in it. */
 function witness(text: string, before: readonly Witness[]): Witness[] {
   const [url = '', key = '', ...rest] = text.trim().split(/\s+/)
-  if (!/^https?:\/\//.test(url) || key === '' || rest.length > 0) {
-    throw new InvalidArgumentError('give "<url> <verifier key>"')
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url) || key === '' || rest.length > 0) {
+    throw new ReleaseError('--witness is "<url> <verifier key>", in one argument')
+  }
+  if (namesUser(new URL(url))) {
+    throw new ReleaseError('leave user name and password out of the address of a witness')
   }
   return [...before, { url, key: parseNoteKey(key) }]
 }
@@ -266,7 +272,8 @@ function collect(text: string, before: readonly string[]): string[] {
 }
 
 function indexNumber(text: string): number {
-  return text === '0' ? 0 : wholeNumber(text)
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('give the number of an entry, from 0 on')
 }
 
 function listenAddress(text: string): ListenAddress {

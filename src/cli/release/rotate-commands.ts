@@ -2,7 +2,8 @@ import type { Command } from 'commander'
 import { makeSigningKey } from '../../enclave/release/signing-key.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { openBundle } from './bundle.ts'
-import { readPrivateKey, readPublicKey, readText, writeDocument, writeKeyPair } from './files.ts'
+import { writeDocument, writeDocuments } from './documents.ts'
+import { readPrivateKey, readPublicKey, readText, writeKeyPair } from './files.ts'
 import { ReleaseError } from './release-error.ts'
 import { rotateManifestKey, rotateRoot, type ManifestKeyRotation } from './rotate.ts'
 import { print, wholeNumber } from './terminal.ts'
@@ -72,9 +73,11 @@ async function replaceManifestKey(options: RotateManifestOptions): Promise<void>
     days: options.days,
     keyDays: options.keyDays,
   })
-  await writeKeyPair(options, newKey)
-  await writeDocument(options.outManifest, rotated.manifestJws)
-  await writeDocument(options.outBundle, rotated.bundle)
+  const documents = [
+    { path: options.outManifest, text: rotated.manifestJws },
+    { path: options.outBundle, text: rotated.bundle },
+  ]
+  await writeDocuments(documents, () => writeKeyPair(options, newKey))
   print({ kid: newKey.kid, workload_identity_tag: await sha256Hex(rotated.manifestJws) })
 }
 

@@ -178,13 +178,17 @@ export class Certificates {
   }
 
   /**
-   * Writes the CSR. A failed write, as on a full disk, must not keep a key that is already bound from the listeners.
+   * Writes the CSR. A failed write, as on a full disk, must not keep a key that is already bound from the listeners. Without
+   * domains there is no CSR, and one of an earlier start is removed, because its key is gone.
    */
   async #writeCsr({ keyPem }: TlsMaterial): Promise<void> {
     const { domains } = this.#criteria
-    if (domains === undefined) return
-    const csr = await makeCsr(keyPem, domains)
     const { state, log } = this.#deps
+    if (domains === undefined) {
+      state.remove(CSR_FILE)
+      return
+    }
+    const csr = await makeCsr(keyPem, domains)
     writtenOrTold(
       CSR_FILE,
       () => state.write(CSR_FILE, csr),

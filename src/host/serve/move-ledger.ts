@@ -65,6 +65,10 @@ export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngin
     )
   }
   refuseLogs(file)
+  // SQLite takes it for a database without tables, and a router would begin anew in the copy.
+  if (statSync(source).size === 0) {
+    throw new StartError(`${source} is empty: restore it from a backup first`)
+  }
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const copy = `${file}.new`
   rmSync(copy, { force: true })

@@ -26,11 +26,14 @@ export async function firstCustomer(
   return made
 }
 
+/** What is stored may be empty or cut short, as after a loss of power: it is as good as none. */
 function storedCustomer(state: StateDir): FirstCustomer | undefined {
-  const text = state.read(FILE)
-  if (text === undefined) return undefined
-  const parsed = storedSchema.safeParse(JSON.parse(text))
-  return parsed.success ? parsed.data : undefined
+  try {
+    return storedSchema.parse(JSON.parse(state.read(FILE) ?? ''))
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof z.ZodError) return undefined
+    throw error
+  }
 }
 
 async function opens(baseUrl: string, apiKey: string): Promise<boolean> {

@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { stateDirMode } from './accounts.ts'
 import { StartError } from './start-error.ts'
+import { HEADER_TEXT } from '../../enclave/config/start-rules.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** The name of the lock file. */
@@ -73,9 +74,17 @@ export function openStateDir(path: string): StateDir {
   }
 }
 
-/** A secret that is stored in a file of its own: the given one, else the stored one, else a new one. */
+/**
+ * A secret that is stored in a file of its own: the given one, else the stored one, else a new one.
+ * @throws StartError when the stored one has characters that a header cannot carry
+ */
 export function storedSecret(state: StateDir, name: string, given: string | undefined): string {
-  const secret = given ?? state.read(name)?.trim() ?? randomBytes(32).toString('base64url')
+  const stored = state.read(name)?.trim() ?? ''
+  if (given === undefined && !HEADER_TEXT.test(stored)) {
+    throw new StartError(`${state.file(name)} is damaged: remove it, and a new one is made`)
+  }
+  const made = stored === '' ? randomBytes(32).toString('base64url') : stored
+  const secret = given ?? made
   state.write(name, `${secret}\n`)
   return secret
 }

@@ -85,6 +85,78 @@ describe('a log of releases', () => {
     release()
   })
 
+  test.each([
+    ['no address', 'hunter2 w.example+00000000+AA=='],
+    ['no key', 'https://hunter2.witness.example'],
+    ['three words', 'https://witness.example KEY hunter2'],
+    ['an empty text', ''],
+  ])('does not quote a witness that is %s, for it may hold a secret', async (_, given) => {
+    const words = ['--dir', at('log'), '--key', at('log.key'), '--out', at('proof')]
+    expect(await log('append', at('entry'), ...words, '--witness', given)).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: --witness is "<url> <verifier key>", in one argument\n',
+    })
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test('refuses the address of a witness with a password in it before anything is signed', async () => {
+    const words = ['--dir', at('log'), '--key', at('log.key'), '--out', at('proof')]
+    const given = `https://user:hunter2@witness.example ${verifierKey}`
+    expect(await log('append', at('entry'), ...words, '--witness', given)).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: leave user name and password out of the address of a witness\n',
+    })
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test.each([
+    ['has no folder', 'missing/proof', 'ENOENT'],
+    ['is a folder', '.', 'EISDIR'],
+  ])(
+    'takes no entry where the file for its proof %s: it would stay in the log',
+    async (_, file, why) => {
+      const out = join(folder, file)
+      const words = ['append', at('entry'), '--dir', at('log'), '--key', at('log.key')]
+      expect(await log(...words, '--out', out)).toEqual({
+        code: 1,
+        out: '',
+        err: `error: ${out} cannot be written: ${why}\n`,
+      })
+      expect(existsSync(at('log'))).toBe(false)
+    },
+  )
+
+  test('has entries from 0 on, and says so where the number of none is given', async () => {
+    const words = ['--dir', at('log'), '--key', at('log.key'), '--out', at('proof')]
+    const { code, err } = await log('renew', '1.5', ...words)
+    expect(code).toBe(2)
+    expect(err).toContain('give the number of an entry, from 0 on')
+  })
+
+  test('leaves no empty key behind where the disk takes none of it', async () => {
+    const main = join(PROJECT_DIR, 'src/cli/main.ts')
+    const words = ['release', 'log', 'keygen', '--name', 'w', '--private', at('full.key')]
+    // No file may have a byte, which a write finds out only once there is one.
+    const limited = ['-c', 'ulimit -f 0; exec "$0" "$@"', process.execPath, main, ...words]
+    await expect(promisify(execFile)('/bin/sh', limited)).rejects.toMatchObject({
+      code: 1,
+      stderr: `error: ${at('full.key')} cannot be written: EFBIG\n`,
+    })
+    expect(existsSync(at('full.key'))).toBe(false)
+  })
+
+  test('never writes a key over another', async () => {
+    const before = readFileSync(at('log.key'), 'utf8')
+    expect(await log('keygen', '--name', 'w', '--private', at('log.key'))).toEqual({
+      code: 1,
+      out: '',
+      err: `error: ${at('log.key')} cannot be written: EEXIST\n`,
+    })
+    expect(readFileSync(at('log.key'), 'utf8')).toBe(before)
+  })
+
   test('is audited against what was seen before, or not at all', async () => {
     await append()
     writeFileSync(at('seen.json'), '{"size": 1')

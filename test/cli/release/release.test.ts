@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -247,6 +247,32 @@ describe('sign-bundle', () => {
     await expect(stat(at('refused.json'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
+  it('replaces no bundle by another of the same version, which clients that saw the first one refuse', async () => {
+    await release(...SIGN_BUNDLE, '--out', 'once.json')
+    const before = await readFile(at('once.json'), 'utf8')
+    expect(await refusal(...SIGN_BUNDLE, '--out', 'once.json')).toBe(
+      'once.json is version 1 of the bundles of this root: sign the next one with --previous once.json',
+    )
+    expect(await readFile(at('once.json'), 'utf8')).toBe(before)
+    const next = [...SIGN_BUNDLE, '--previous', 'once.json', '--out', 'once.json']
+    expect(await release(...next)).toMatchObject({ version: 2 })
+    await release('keygen --private other.private.jwk.json --public other.jwk.json')
+    const other = SIGN_BUNDLE.map((part) => part.replace('root.private', 'other.private'))
+    expect(await release(...other, '--out', 'once.json')).toMatchObject({ version: 1 })
+  })
+
+  it.each(['mk.private.jwk.json', 'log.key'])(
+    'never replaces a private key with a public document: %s',
+    async (file) => {
+      if (file === 'log.key') await release('log keygen --name a.example --private log.key')
+      const before = await readFile(at(file), 'utf8')
+      expect(await refusal(...SIGN_MANIFEST, '--out', file)).toBe(
+        `${file} holds a private key, and is not replaced`,
+      )
+      expect(await readFile(at(file), 'utf8')).toBe(before)
+    },
+  )
+
   it('refuses a private key that others may read', async () => {
     await chmod(at('mk.private.jwk.json'), 0o644)
     expect(await refusal(...SIGN_MANIFEST, '--out', 'refused.jws')).toBe(
@@ -291,6 +317,33 @@ describe('rotate', () => {
     expect(message).toBe('mk.jwk.json cannot be written: EEXIST')
     const made = ['none.private.jwk.json', 'none.jws', 'none.json']
     expect(made.filter((name) => existsSync(at(name)))).toEqual([])
+  })
+
+  it.each([
+    ['manifest', 'missing/half.jws', 'half.json'],
+    ['bundle', 'half.jws', 'missing/half.json'],
+  ])('leaves nothing behind where the %s cannot be written', async (name, manifest, bundle) => {
+    const message = await refusal(
+      'rotate manifest-key --root-key root.private.jwk.json',
+      '--bundle trust.json --manifest manifest.jws',
+      '--private half.private.jwk.json --public half.jwk.json',
+      `--out-manifest ${manifest} --out-bundle ${bundle}`,
+    )
+    const file = name === 'manifest' ? manifest : bundle
+    expect(message).toBe(`${file} cannot be written: ENOENT`)
+    const made = await readdir(directory)
+    expect(made.filter((entry) => entry.includes('half'))).toEqual([])
+  })
+
+  it('leaves the manifest in use as it is where the bundle cannot be written', async () => {
+    await copyFile(at('manifest.jws'), at('used.jws'))
+    await refusal(
+      'rotate manifest-key --root-key root.private.jwk.json',
+      '--bundle trust.json --manifest used.jws',
+      '--private half.private.jwk.json --public half.jwk.json',
+      '--out-manifest used.jws --out-bundle missing/half.json',
+    )
+    expect(await document(at('used.jws'))).toBe(await document(at('manifest.jws')))
   })
 
   it('says since when the old key and tag are revoked, only where they are', async () => {

@@ -150,6 +150,18 @@ describe('certificates', () => {
     expect(to).toBeGreaterThan(Date.now())
   })
 
+  test('are asked for no more without domains: the request of an earlier start is for a key that is gone', async () => {
+    state.write(CSR_FILE, 'of an earlier start')
+    const certificates = open({}, await newKey())
+    await certificates.start()
+    expect(state.read(CSR_FILE)).toBeUndefined()
+    await certificates.reload({ domains: DOMAINS })
+    expect(csr()).toContain('BEGIN CERTIFICATE REQUEST')
+    await certificates.reload({})
+    expect(state.read(CSR_FILE)).toBeUndefined()
+    certificates.close()
+  })
+
   test('stay as they are when no report can be captured for the new key', async () => {
     const certificates = open({}, await newKey(), daemon('the firmware is busy'))
     await certificates.renew()

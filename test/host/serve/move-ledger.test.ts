@@ -160,6 +160,17 @@ describe('moving the ledger to the other embedded engine', () => {
     expect([fileOf('sqlite'), fileOf('durable-object')].map(existsSync)).toEqual([true, true])
   })
 
+  it('refuses an empty file, in which a router would begin anew without a word', () => {
+    mkdirSync(dirname(fileOf('durable-object')), { recursive: true })
+    writeFileSync(fileOf('durable-object'), '')
+    expect(() => moveLedger(state(), 'sqlite')).toThrow(StartError)
+    expect(() => moveLedger(state(), 'sqlite')).toThrow(
+      `${fileOf('durable-object')} is empty: restore it from a backup first`,
+    )
+    const there = [fileOf('sqlite'), fileOf('durable-object')].map((file) => existsSync(file))
+    expect(there).toEqual([false, true])
+  })
+
   it('refuses a damaged one, and leaves it where it is', async () => {
     await killedLedger(200)
     rmSync(`${fileOf('sqlite')}-wal`)

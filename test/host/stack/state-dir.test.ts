@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { StartError } from '../../../src/host/stack/start-error.ts'
-import { openStateDir } from '../../../src/host/stack/state-dir.ts'
+import { openStateDir, storedSecret } from '../../../src/host/stack/state-dir.ts'
 
 const MODULE = new URL('../../../src/host/stack/state-dir.ts', import.meta.url).href
 const directory = mkdtempSync(join(tmpdir(), 'cmr-state-dir-'))
@@ -59,5 +59,30 @@ describe('openStateDir', () => {
     expect(() => state.directory('log')).toThrow(
       `${path} cannot be used as a state directory: EEXIST: file already exists, mkdir '${join(path, 'log')}'`,
     )
+  })
+})
+
+describe('a stored secret', () => {
+  test('is the one that was given last, else the stored one', () => {
+    const state = openStateDir(join(directory, 'secrets'))
+    const made = storedSecret(state, 'token', undefined)
+    expect(storedSecret(state, 'token', undefined)).toBe(made)
+    expect(storedSecret(state, 'token', 'given')).toBe('given')
+    expect(storedSecret(state, 'token', undefined)).toBe('given')
+  })
+
+  test('is made anew where its file is empty, as a machine that lost its power may leave it', () => {
+    const state = openStateDir(join(directory, 'emptied'))
+    state.write('token', '\n')
+    expect(storedSecret(state, 'token', undefined)).toMatch(/^[\w-]{43}$/)
+  })
+
+  test('that no header can carry is refused by the name of its file, and not quoted', () => {
+    const state = openStateDir(join(directory, 'garbled'))
+    state.write('token', 'hunter2\u0000ü')
+    const attempt = () => storedSecret(state, 'token', undefined)
+    expect(attempt).toThrow(StartError)
+    const refusal = `${state.file('token')} is damaged: remove it, and a new one is made`
+    expect(attempt).toThrow(expect.objectContaining({ message: refusal }))
   })
 })
