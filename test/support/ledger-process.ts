@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { LinkEnd } from '../../src/host/stack/link-binding.ts'
 import { LEDGER_HOST, makeLinkCertificates } from '../../src/host/stack/link-certificates.ts'
 import { startLedger } from '../../src/host/stack/start-ledger.ts'
@@ -20,8 +21,14 @@ export interface LedgerProcess {
 /** A file that may not be there. */
 export const OTHER_LEDGER = 'other.sqlite'
 
-/** Starts one on files of its own, which go with it. */
-export async function startLedgerProcess(): Promise<LedgerProcess> {
+/** Runs a ledger without maintenance of its own, so that a test decides when that is. */
+export const UNSWEPT_LEDGER = fileURLToPath(new URL('./unswept-ledger.ts', import.meta.url))
+
+/**
+ * Starts one on files of its own, which go with it.
+ * @param program the module that it runs; the ledger's own unless given
+ */
+export async function startLedgerProcess(program?: string): Promise<LedgerProcess> {
   const home = mkdtempSync(join(tmpdir(), 'cmr-test-ledger-'))
   const logFile = join(home, 'ledger.log')
   const { server, worker } = await makeLinkCertificates(Date.now(), LEDGER_HOST)
@@ -39,6 +46,7 @@ export async function startLedgerProcess(): Promise<LedgerProcess> {
         },
       },
       logFile,
+      program,
     )
   let { child, ready } = await start(0)
   const link = { port: ready, worker, serverCertPem: server.certPem, host: LEDGER_HOST }

@@ -9,13 +9,18 @@ const LEDGER = fileURLToPath(new URL('../../ledger/main.ts', import.meta.url))
 
 /**
  * Starts the ledger process under the account of the workers, whose directory it writes.
+ * @param program the module that it runs; tests run one without maintenance
  * @returns the port of its link
  * @throws Error when it refuses, with its reason; its process has ended then
  */
-export async function startLedger(boot: LedgerBoot, logFile: string): Promise<Started<number>> {
+export async function startLedger(
+  boot: LedgerBoot,
+  logFile: string,
+  program = LEDGER,
+): Promise<Started<number>> {
   const child = await startChild({
     account: 'worker',
-    ...nodeProgram(LEDGER),
+    ...nodeProgram(program),
     logFile,
     stdin: 'ignore',
     extra: 'ipc',

@@ -1,6 +1,6 @@
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { bundleForWorkerd } from '../../support/bundle.ts'
-import { startLedgerProcess } from '../../support/ledger-process.ts'
+import { UNSWEPT_LEDGER, startLedgerProcess } from '../../support/ledger-process.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { remoteStorage } from '../../support/remote-storage.ts'
 import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
@@ -36,7 +36,7 @@ describeLedgerContract('D1', async () => {
 
 describeLedgerContract('the SQLite ledger process, from two worker processes', async () => {
   const script = await bundleForWorkerd(WORKER)
-  const ledger = await startLedgerProcess()
+  const ledger = await startLedgerProcess(UNSWEPT_LEDGER)
   const options = { script, text: { STORAGE: 'sqlite' }, ledger: ledger.link }
   const [left, right] = [await startWorkerd(options), await startWorkerd(options)]
   return {
