@@ -1,4 +1,4 @@
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { CheckName } from '../../verify/check-names.ts'
 import type { Anchor } from '../../verify/snp/anchors.ts'
@@ -73,8 +73,9 @@ function asPem(der: Bytes | undefined): string[] {
   return der === undefined ? [] : [toPem(der)]
 }
 
+/** Bytes that are not UTF-8 become U+FFFD, which is not PEM, so that damaged files are replaced like others. */
 function asText(pem: Bytes | undefined): string[] {
-  return pem === undefined ? [] : [fromUtf8(pem)]
+  return pem === undefined ? [] : [new TextDecoder().decode(pem)]
 }
 
 /** The chip's parameters for the key service; undefined for an unknown generation. */
