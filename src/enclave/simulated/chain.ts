@@ -4,10 +4,10 @@ import { SIMULATED_ARK_NAME } from '../../verify/snp/anchors.ts'
 import { AMD_NAMES, type Product } from '../../verify/snp/product.ts'
 import { TCB_LAYOUT, type Tcb } from '../../verify/snp/tcb.ts'
 import { SPL_IDS } from '../../verify/snp/vek-extensions.ts'
+import { derToPem } from '../../verify/x509/pem.ts'
 import {
   issueCertificate,
   pssSigner,
-  toPem,
   type CertificateTemplate,
   type Extension,
 } from './certificate.ts'
@@ -98,7 +98,7 @@ export async function issueSimulatedChain(
   ])
   return {
     ...chip,
-    pem: certificates.map(toPem).join(''),
+    pem: certificates.map(derToPem).join(''),
     arkSpkiSha256: await sha256Hex(templates.ark.spki),
     crl,
     vek: vek.privateKey,
