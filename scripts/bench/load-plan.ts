@@ -29,6 +29,7 @@ export const loadResultSchema = z.object({
   windowMs: z.number(),
   /** Latencies of answers completed inside the window, ms from the request's first byte. */
   latenciesMs: z.array(z.number()),
+  /** Times to the first delta of the streams that began to answer inside the window, ms from the request's first byte. */
   firstDeltaMs: z.array(z.number()),
   /** Percentiles of the time between two frames of a stream inside the window, ms; null where there were none. */
   gapMs: z.object({ p50: z.number(), p99: z.number() }).nullable(),

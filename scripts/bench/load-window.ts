@@ -36,7 +36,7 @@ export class LoadWindow {
   }
 
   firstDelta(ms: number): void {
-    this.#firstDeltas.push(ms)
+    if (this.#isOpen) this.#firstDeltas.push(ms)
   }
 
   completed(ms: number): void {

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { createEvidenceDeps } from '../enclave/evidence-deps.ts'
+import { newKdsWaits } from '../enclave/snp/kds.ts'
 import { checkConfig } from '../protocol/config-rules.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
@@ -40,7 +41,7 @@ export function providerSubcommand(): Subcommand {
 
 async function check(name: string, options: CheckOptions): Promise<void> {
   const stateDir = resolve(options.stateDir ?? process.env['STATE_DIR'] ?? '.state')
-  const deps = createEvidenceDeps({ stateDir }, 'refuse', Date.now)
+  const deps = createEvidenceDeps({ stateDir, kdsWaits: newKdsWaits() }, 'refuse', Date.now)
   report(await checkOnce(await readProvider(name, options.config), deps), options.json === true)
 }
 

@@ -6,6 +6,7 @@ import type { Constraints } from '../protocol/constraints.ts'
 import { sha256Hex } from '../protocol/digest.ts'
 import { receiptEndpointOf } from '../protocol/receipt.ts'
 import { evidenceReferences, readEvidenceList } from '../verify/evidence-references.ts'
+import { keySetSchema } from '../verify/key-set.ts'
 import { verifyReceipt } from '../verify/receipt.ts'
 import { addressOf, type BundleState, type Settings } from './options.ts'
 import type { ReceiptOutcome } from './receipt-outcome.ts'
@@ -28,7 +29,6 @@ export interface Exchange {
 }
 
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })
-const keySetSchema = z.looseObject({ keys: z.array(z.looseObject({ kid: z.string().optional() })) })
 
 /** Fetches receipts over the verified connection and compares them with what was actually sent and received. */
 export class ReceiptVerifier {

@@ -26,6 +26,7 @@ import { openLinks } from './open-links.ts'
 import type { openMachine } from './open-machine.ts'
 import { openGate } from './sealed/open-gate.ts'
 import type { Offers } from './sealed/offers.ts'
+import type { KdsWaits } from './snp/kds.ts'
 import { startIdentity, type Identity } from './identity.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
 import { openUpstream, type Upstream } from './upstream.ts'
@@ -44,6 +45,7 @@ export interface DaemonDeps {
   readonly log: Log
   /** Passes unsealed secrets to the supervisor, which puts them into effect. */
   readonly offers: Pick<Offers, 'offer'>
+  readonly kdsWaits: KdsWaits
   readonly openMachine: typeof openMachine
 }
 
@@ -69,10 +71,10 @@ export interface Daemon {
  * @throws Error when a step fails, before anything is served; the message is for the operator
  */
 export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<Daemon> {
-  const { now, random, thread, notify, log } = deps
+  const { now, kdsWaits, random, thread, notify, log } = deps
   const source = new ConfigSource(boot, deps.env)
   const first = await source.load()
-  const machine = deps.openMachine(boot, now, deps.env)
+  const machine = deps.openMachine(boot, deps)
   const releases = createReleases(boot, machine, now)
   const { hpkeKey, receiptKey, ...keys } = await makeKeys(boot, first, now())
   const changes: Changes = new EventEmitter()
@@ -82,7 +84,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
   const telemetry = await Telemetry.open(now, first.config.service)
-  const own = { boot, machine, now, random, thread, changed, log }
+  const own = { boot, machine, kdsWaits, now, random, thread, changed, log }
   const signer = { key: receiptKeyOf(receiptKey), routerHop: identity.routerHop }
   const upstream = await openUpstream({ ...own, first, current, signer })
   const generations = new Generations(first, {

@@ -9,7 +9,7 @@ import { verifySigstoreBundle } from './provenance/verify-bundle.ts'
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { findChain } from './snp/chain-finder.ts'
 import { fetchFile } from './snp/fetch-file.ts'
-import { createKds } from './snp/kds.ts'
+import { createKds, type KdsWaits } from './snp/kds.ts'
 import { createRevocationLists } from './snp/revocation-lists.ts'
 
 /**
@@ -17,12 +17,12 @@ import { createRevocationLists } from './snp/revocation-lists.ts'
  * @param now milliseconds
  */
 export function createEvidenceDeps(
-  { stateDir }: Pick<DaemonBoot, 'stateDir'>,
+  { stateDir, kdsWaits }: Pick<DaemonBoot, 'stateDir'> & { readonly kdsWaits: KdsWaits },
   ownSimulated: SimulatedPolicy,
   now: () => number,
 ): EvidenceDeps {
   const files = certificateDirectory(join(stateDir, 'amd-certificates'))
-  const kds = createKds(fetchFile, now)
+  const kds = createKds(fetchFile, now, kdsWaits)
   const cache = createCertificateCache(kds, files)
   return {
     now,

@@ -1,4 +1,5 @@
 import type { DaemonBoot, DaemonTls, FromDaemon } from '../protocol/boot.ts'
+import { createSerialQueue } from '../protocol/serial-queue.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import { buildEnvelope, type ServedEnvelope } from './envelope/build-envelope.ts'
 import { EnvelopeCache, type CachedEnvelope } from './envelope/envelope-cache.ts'
@@ -168,16 +169,6 @@ function bindsSame(left: Bound, right: Bound): boolean {
     JSON.stringify([release, trustBundleUrl, configurationSha256]),
   )
   return text[0] === text[1]
-}
-
-/** Runs steps one after another, also after a failed one. */
-function createSerialQueue(): (step: () => Promise<void>) => Promise<void> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (step) => {
-    const turn = last.then(step)
-    last = turn.catch(() => {})
-    return turn
-  }
 }
 
 /**

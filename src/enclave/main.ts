@@ -7,6 +7,7 @@ import { makeTlsIdentity } from './keys/tls-identity.ts'
 import { jsonLog } from './log.ts'
 import { Offers } from './sealed/offers.ts'
 import { openMachine } from './open-machine.ts'
+import { newKdsWaits } from './snp/kds.ts'
 import { returnUnusedMemory } from './unused-memory.ts'
 
 const CLOCKS = { now: Date.now, monotonic: () => performance.now() }
@@ -29,7 +30,8 @@ function main(): void {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       const chance = { random: Math.random, thread: randomUUID() }
-      const tools = { env, ...CLOCKS, ...chance, notify, log, offers, openMachine }
+      const machine = { kdsWaits: newKdsWaits(), openMachine }
+      const tools = { env, ...CLOCKS, ...chance, notify, log, offers, ...machine }
       starting = startDaemon(message.boot, tools)
       const { ready } = await starting
       // Loading the program leaves more garbage in memory than the program itself takes.

@@ -10,7 +10,7 @@ import {
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { TSM_ROOT } from './snp/configfs-tsm.ts'
 import { fetchFile } from './snp/fetch-file.ts'
-import { createKds } from './snp/kds.ts'
+import { createKds, type KdsWaits } from './snp/kds.ts'
 import { createMachineSource } from './snp/machine-source.ts'
 import { realMachine, simulatedMachine, type Machine } from './snp/machine.ts'
 import { createQueuedSource } from './snp/queued-source.ts'
@@ -25,19 +25,24 @@ export const CHIP_FILE_VARIABLE = 'SIMULATED_CHIP_FILE'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/**
- * Opens the machine that the supervisor specifies.
- * @param now milliseconds
- */
-export function openMachine(boot: DaemonBoot, now: () => number, env: Env): Machine {
-  return MACHINES[boot.platform](boot, now, env)
+export interface MachineDeps {
+  readonly env: Env
+  /** Milliseconds. */
+  readonly now: () => number
+  readonly kdsWaits: KdsWaits
+}
+
+/** Opens the machine that the supervisor specifies. */
+export function openMachine(boot: DaemonBoot, deps: MachineDeps): Machine {
+  return MACHINES[boot.platform](boot, deps)
 }
 
 const MACHINES: Readonly<Record<Platform, typeof openMachine>> = {
-  simulated: (boot, now, env) => simulatedMachine(boot.release?.simulated ?? chipOf(env), now()),
-  'configfs-tsm': ({ stateDir }, now) => {
+  simulated: (boot, { env, now }) =>
+    simulatedMachine(boot.release?.simulated ?? chipOf(env), now()),
+  'configfs-tsm': ({ stateDir }, { now, kdsWaits }) => {
     const files = certificateDirectory(join(stateDir, 'amd-certificates'))
-    const kds = createKds(fetchFile, now)
+    const kds = createKds(fetchFile, now, kdsWaits)
     const cache = createCertificateCache(kds, files)
     const findRevocationList = createRevocationLists({ kds, files, now })
     const tsm = { files: nodeTsmFiles, root: TSM_ROOT, newName: randomUUID }

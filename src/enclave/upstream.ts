@@ -12,6 +12,7 @@ import {
 } from './isolated/isolated-adapter.ts'
 import { createProviderProofs } from './proofs/provider-evidence.ts'
 import type { SignerDeps } from './sign/receipt-signer.ts'
+import type { KdsWaits } from './snp/kds.ts'
 import type { Machine } from './snp/machine.ts'
 
 /** The daemon's provider side: the proofs of providers, and the egress to them. */
@@ -25,6 +26,7 @@ export interface Upstream {
 export interface UpstreamInputs {
   readonly boot: DaemonBoot
   readonly machine: Machine
+  readonly kdsWaits: KdsWaits
   readonly first: LoadedConfig
   /** The configuration in effect. */
   readonly current: () => LoadedConfig
@@ -41,17 +43,17 @@ export interface UpstreamInputs {
 
 /** Starts to verify every provider of the first configuration, without waiting for the results. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
-  const { boot, machine, first, current, signer, now, random, thread, changed, log } = inputs
+  const { machine, kdsWaits, first, current, signer, now, random, thread, changed, log } = inputs
+  const { stateDir, maxStreams } = inputs.boot
   const openAdapter = isolateAdapters({
     program: ADAPTER_THREAD,
-    data: { stateDir: boot.stateDir, ownSimulated: await machine.simulatedPolicy() },
+    data: { stateDir, kdsWaits, ownSimulated: await machine.simulatedPolicy() },
     limits: THREAD_LIMITS,
     after: afterReal,
   })
   const proofs = createProviderProofs({ openAdapter, now, random, changed, log })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
-  const { maxStreams } = boot
   const calls = { proofs, connectMs, signer, maxStreams, now, thread, log }
   const { egress, proveMessage } = openCalls(calls)
   return {

@@ -118,3 +118,12 @@ export function fromBase64Url(text: string): Bytes {
   const standard = text.replaceAll('-', '+').replaceAll('_', '/')
   return fromBase64(standard.padEnd(Math.ceil(text.length / 4) * 4, '='))
 }
+
+/** Whether the text is the canonical, unpadded base64url of 32 bytes. */
+export function isBase64Url32(text: string): boolean {
+  try {
+    return fromBase64Url(text).length === 32
+  } catch {
+    return false
+  }
+}

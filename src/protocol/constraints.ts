@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from './hex-schema.ts'
 import { isName } from './selector.ts'
 
 /**
@@ -21,10 +22,7 @@ const MAX_ENTRIES = 32
 const FORMS = {
   min: z.enum(STRENGTHS),
   providers: z.array(z.string().refine(isName)).min(1).max(MAX_ENTRIES),
-  evidence_sha256: z
-    .array(z.string().regex(/^[0-9a-f]{64}$/))
-    .min(1)
-    .max(MAX_ENTRIES),
+  evidence_sha256: z.array(hex32).min(1).max(MAX_ENTRIES),
 }
 
 /** Unknown members are errors: a constraint that is not understood must not be dropped. */

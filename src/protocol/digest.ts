@@ -8,6 +8,11 @@ export async function sha256(bytes: Bytes): Promise<Bytes> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
 }
 
+/** SHA-384 of bytes, 48 bytes. */
+export async function sha384(bytes: Bytes): Promise<Bytes> {
+  return new Uint8Array(await crypto.subtle.digest('SHA-384', bytes))
+}
+
 /** SHA-256 as 64 lowercase hex digits; a string is hashed as its UTF-8 bytes. */
 export async function sha256Hex(input: Bytes | string): Promise<string> {
   const bytes = typeof input === 'string' ? utf8(input) : input

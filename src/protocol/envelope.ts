@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { fromBase64Url } from './bytes.ts'
+import { isBase64Url32 } from './bytes.ts'
 import { timestampSchema } from './timestamp.ts'
 
 /** The attestation envelope ("Models and evidence" in docs/api.md). Unknown members are kept and ignored. */
@@ -27,7 +27,7 @@ const receiptKeyAndNonce = {
   receipt_key_thumbprint: z
     .string()
     .regex(/^[A-Za-z0-9_-]{43}$/, 'not a base64url SHA-256')
-    .refine(isCanonical, 'not canonical base64url'),
+    .refine(isBase64Url32, 'not canonical base64url'),
   nonce: hex32OrEmpty,
 }
 
@@ -43,14 +43,6 @@ export const reportDataBindingSchema = z.discriminatedUnion('label', [
     configuration_sha256: hex32,
   }),
 ])
-
-function isCanonical(text: string): boolean {
-  try {
-    return fromBase64Url(text).length === 32
-  } catch {
-    return false
-  }
-}
 
 export const envelopeSchema = z.looseObject({
   schema: z.literal(ENVELOPE_SCHEMA),

@@ -1,18 +1,10 @@
 import * as z from 'zod'
-import { fromBase64Url, toBase64Url, utf8 } from './bytes.ts'
+import { isBase64Url32, toBase64Url, utf8 } from './bytes.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { sha256 } from './digest.ts'
 
 /** A coordinate of a P-256 point: exactly 32 bytes in canonical base64url (RFC 7518 section 6.2.1). */
-const coordinate = z.string().refine(isCoordinate, 'not 32 bytes in base64url')
-
-function isCoordinate(text: string): boolean {
-  try {
-    return fromBase64Url(text).length === 32
-  } catch {
-    return false
-  }
-}
+const coordinate = z.string().refine(isBase64Url32, 'not 32 bytes in base64url')
 
 /** The public half of an ES256 key. Private members are refused: a public document must not carry them. */
 export const es256JwkSchema = z.looseObject({

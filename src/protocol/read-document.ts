@@ -1,5 +1,18 @@
 import type { z } from 'zod'
+import { fromUtf8 } from './bytes.ts'
 import { MalformedEvidence } from './malformed-evidence.ts'
+
+/**
+ * Decodes the UTF-8 text of a document.
+ * @throws MalformedEvidence when it is not UTF-8
+ */
+export function readText(bytes: Uint8Array, document: string): string {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    throw new MalformedEvidence(document, 'not UTF-8')
+  }
+}
 
 /**
  * Parses a value with a schema.

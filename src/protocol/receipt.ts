@@ -1,17 +1,12 @@
 import * as z from 'zod'
 import { hex32 } from './hex-schema.ts'
 import { constraintsSchema } from './constraints.ts'
+import { unixSeconds } from './timestamp.ts'
 
 /**
  * The claims of a receipt ("Receipts" in docs/api.md) and the attestation block of router and provider.
  * Digests are lowercase hex SHA-256, times are Unix seconds.
  */
-
-/** The end of the year 9999: RFC 3339 cannot express later times. */
-const LAST_SECOND = 253_402_300_799
-
-/** A time that RFC 3339 can express. */
-const unixSeconds = z.int().min(0).max(LAST_SECOND)
 
 /** Evidence up to this size, in bytes of JSON, is included in the receipt. */
 export const INLINE_EVIDENCE_BYTES = 8192

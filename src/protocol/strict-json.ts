@@ -1,5 +1,5 @@
-import { fromUtf8 } from './bytes.ts'
 import { MalformedEvidence } from './malformed-evidence.ts'
+import { readText } from './read-document.ts'
 
 /** Deeper documents are refused, so that no later reader can run out of stack. */
 const MAX_DEPTH = 64
@@ -22,7 +22,7 @@ export function parseStrictJson(
   document: string,
   { maxDepth = MAX_DEPTH, halfPairs }: StrictJsonOptions = {},
 ): unknown {
-  const text = typeof input === 'string' ? input : decode(input, document)
+  const text = typeof input === 'string' ? input : readText(input, document)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -32,14 +32,6 @@ export function parseStrictJson(
   const fault = findFault(text, maxDepth) ?? (halfPairs ? undefined : findHalfPair(text))
   if (fault !== undefined) throw new MalformedEvidence(document, fault)
   return value
-}
-
-function decode(bytes: Uint8Array, document: string): string {
-  try {
-    return fromUtf8(bytes)
-  } catch {
-    throw new MalformedEvidence(document, 'not UTF-8')
-  }
 }
 
 /** A bracket, or a complete string. `isName`: whether a colon follows, so that the string is a member's name. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { ConfigProblem } from './config-problem.ts'
+import { formatPath, type ConfigProblem } from './config-problem.ts'
 import { isLoopbackHost } from './loopback.ts'
 
 /** Webhooks of the configuration file (docs/webhooks.md). */
@@ -51,7 +51,7 @@ export function webhookProblems(
 ): ConfigProblem[] {
   return Object.entries(webhooks?.endpoints ?? {}).flatMap(([name, { url }]) => {
     const { protocol, hostname, username, password, hash } = new URL(url)
-    const path = `service.webhooks.endpoints.${name}.url`
+    const path = formatPath(['service', 'webhooks', 'endpoints', name, 'url'])
     const plainAllowed = mode === 'local' && isLoopbackHost(hostname)
     const reasons = [
       ...(webhooks?.allowed_hosts.includes(hostname)

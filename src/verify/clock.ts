@@ -1,5 +1,5 @@
-/** Maximum difference between the clocks of two honest parties. */
-export const CLOCK_SKEW_MS = 120_000
+/** By how much the clocks of two honest parties may differ, ms. */
+export const PARTIES_DIFFER_MS = 120_000
 
 /** Converts a timestamp that a schema has checked to milliseconds since 1970. */
 export function milliseconds(timestamp: string): number {

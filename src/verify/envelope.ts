@@ -3,7 +3,7 @@ import { REPORT_DATA_V2, WORKLOAD, type Envelope } from '../protocol/envelope.ts
 import type { Manifest } from '../protocol/manifest.ts'
 import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
-import { CLOCK_SKEW_MS, requireNumber, milliseconds } from './clock.ts'
+import { PARTIES_DIFFER_MS, requireNumber, milliseconds } from './clock.ts'
 import { verifyEnvelopeHardware } from './envelope-hardware.ts'
 import { checkManifest, checkTag, revocationRule, type Trust } from './manifest.ts'
 import { disregardedRevocation, revocationFault } from './revoked.ts'
@@ -245,8 +245,8 @@ function checkFreshness(
   const maxAge = Math.min(stated, limit ?? stated)
   const age = now - milliseconds(issuedAt)
   const fault = firstFault(
-    age < -CLOCK_SKEW_MS && `issued in the future, at ${issuedAt}`,
-    age > maxAge * 1000 + CLOCK_SKEW_MS && `issued at ${issuedAt}, more than ${maxAge} s ago`,
+    age < -PARTIES_DIFFER_MS && `issued in the future, at ${issuedAt}`,
+    age > maxAge * 1000 + PARTIES_DIFFER_MS && `issued at ${issuedAt}, more than ${maxAge} s ago`,
   )
   return judge('freshness', fault, `issued at ${issuedAt}`)
 }

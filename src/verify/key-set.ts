@@ -2,7 +2,8 @@ import * as z from 'zod'
 import { es256JwkSchema, jwkThumbprint, type Es256Jwk } from '../protocol/jwk.ts'
 import { readDocument } from '../protocol/read-document.ts'
 
-const keySetSchema = z.looseObject({
+/** A JWKS (RFC 7517), as far as keys are sought in it. */
+export const keySetSchema = z.looseObject({
   keys: z.array(z.looseObject({ kid: z.string().optional() })),
 })
 

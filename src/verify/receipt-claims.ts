@@ -10,7 +10,7 @@ import type { Envelope } from '../protocol/envelope.ts'
 import type { Es256Jwk } from '../protocol/jwk.ts'
 import { RECEIPT_ENDPOINTS, type ReceiptClaims, type ReceiptEndpoint } from '../protocol/receipt.ts'
 import { firstFault, judge, type Check } from './check.ts'
-import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
+import { PARTIES_DIFFER_MS, milliseconds } from './clock.ts'
 
 /** What the caller knows about the exchange; omitted members are not compared. Digests are lowercase hex SHA-256. */
 export interface ExpectedExchange {
@@ -132,9 +132,9 @@ export function checkTime(
   const issued = claims.iat * 1000
   const first = envelope && milliseconds(envelope.issued_at)
   const fault = firstFault(
-    issued > now + CLOCK_SKEW_MS && 'issued in the future',
+    issued > now + PARTIES_DIFFER_MS && 'issued in the future',
     first !== undefined &&
-      issued < first - CLOCK_SKEW_MS &&
+      issued < first - PARTIES_DIFFER_MS &&
       'issued before the evidence of its key',
     typeof nbf === 'number' && claims.iat < nbf && 'issued before its key was in use',
     typeof exp === 'number' && claims.iat > exp && 'issued after its key was out of use',

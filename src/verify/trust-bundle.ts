@@ -5,7 +5,7 @@ import { readDocument } from '../protocol/read-document.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { TRUST_BUNDLE_TYP, trustBundleSchema, type TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
-import { CLOCK_SKEW_MS, requireNumber, milliseconds } from './clock.ts'
+import { PARTIES_DIFFER_MS, requireNumber, milliseconds } from './clock.ts'
 import { checkJws } from './jws.ts'
 
 const DOCUMENT = 'trust bundle'
@@ -87,8 +87,8 @@ export async function verifyTrustBundle(
 function checkDates(bundle: TrustBundle, { now, expired }: TrustBundleOptions): Check {
   const { issued_at, not_before, expires_at } = bundle
   const fault = firstFault(
-    milliseconds(issued_at) > now + CLOCK_SKEW_MS && `issued in the future, at ${issued_at}`,
-    milliseconds(not_before) > now + CLOCK_SKEW_MS && `not in force before ${not_before}`,
+    milliseconds(issued_at) > now + PARTIES_DIFFER_MS && `issued in the future, at ${issued_at}`,
+    milliseconds(not_before) > now + PARTIES_DIFFER_MS && `not in force before ${not_before}`,
     expired === undefined && milliseconds(expires_at) <= now && `expired at ${expires_at}`,
   )
   return judge('trust_bundle_dates', fault, `until ${expires_at}`)

@@ -20,7 +20,7 @@ export interface LinkClientOptions {
 export function callLink(
   { port, serverCertPem, client, tls }: LinkClientOptions,
   path: string,
-  init: { method?: string; body?: string; headers?: Record<string, string> } = {},
+  init: { method?: string; body?: string | Buffer; headers?: Record<string, string> } = {},
 ): Promise<LinkReply> {
   return new Promise((resolve, reject) => {
     const call = request(

@@ -113,7 +113,7 @@ describe('the stack', () => {
     }
     expect(await stack.ended).toBe(1)
     expect(stack.output()).toContain(
-      'error: enclave died five times within a minute, at last: signal SIGKILL',
+      'error: enclave died 5 times within a minute, at last: signal SIGKILL',
     )
     expect([stack.local.pids.worker, stack.local.pids.standin ?? 0].filter(isAlive)).toEqual([])
   })

@@ -37,6 +37,16 @@ describe('a webhook of the configuration', () => {
     expect(reasons(url, 'production', ['127.0.0.1'])).toEqual([`${PATH}: must be https`])
   })
 
+  test('is named in a problem as every other member is', () => {
+    const endpoint = { url: 'http://hooks.example/in', secret_env: 'OPS_SECRET' }
+    const { endpoints, ...rest } = config(endpoint.url)
+    const named = { ...rest, endpoints: { ...endpoints, 'ops.eu-1': endpoint } }
+    expect(webhookProblems(named, 'production').map(({ path }) => path)).toEqual([
+      PATH,
+      'service.webhooks.endpoints["ops.eu-1"].url',
+    ])
+  })
+
   test('names the variable of its secret', () => {
     expect(webhookSecretNames(config('https://hooks.example/'))).toEqual(['OPS_SECRET'])
     expect(webhookSecretNames(undefined)).toEqual([])

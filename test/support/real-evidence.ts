@@ -1,5 +1,5 @@
 import { fromHex, type Bytes } from '../../src/protocol/bytes.ts'
-import { toPem } from '../../src/enclave/simulated/certificate.ts'
+import { derToPem } from '../../src/verify/x509/pem.ts'
 import { readRealFile } from './real-files.ts'
 import { splitPem } from './synthetic-snp.ts'
 
@@ -18,5 +18,5 @@ export function realHex(name: string): Bytes {
 /** A chip certificate in DER with AMD's authority and root for its product. */
 export function realChain(leaf: string, product: string, kind: 'vcek' | 'vlek' = 'vcek'): string {
   const [ask = '', ark = '', asvk = ''] = splitPem(realText(`snp/${product}.ask-ark-asvk.pem`))
-  return toPem(realFile(leaf)) + (kind === 'vlek' ? asvk : ask) + ark
+  return derToPem(realFile(leaf)) + (kind === 'vlek' ? asvk : ask) + ark
 }

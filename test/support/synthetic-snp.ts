@@ -1,4 +1,4 @@
-import { pssSigner, issueCertificate, toPem } from '../../src/enclave/simulated/certificate.ts'
+import { pssSigner, issueCertificate } from '../../src/enclave/simulated/certificate.ts'
 import type {
   CertificateSigner,
   CertificateTemplate,
@@ -24,6 +24,7 @@ import { AMD_NAMES } from '../../src/verify/snp/product.ts'
 import { STANDALONE_POLICY, type SnpPolicy } from '../../src/verify/snp/policy.ts'
 import { runAuthority } from './run-authority.ts'
 import { verifySnp, type SnpResult } from '../../src/verify/snp/verify-snp.ts'
+import { derToPem } from '../../src/verify/x509/pem.ts'
 
 /** Synthetic SEV-SNP evidence under a root of its own, right in all but what a test overrides. */
 
@@ -75,7 +76,7 @@ export async function oddChain(
   ]
   return {
     ...chip,
-    pem: certificates.map(toPem).join(''),
+    pem: certificates.map(derToPem).join(''),
     arkSpkiSha256: await sha256Hex(templates.ark.spki),
     crl: await revocationList([], { issuer: chip.arkName, key: keys.ark.privateKey }),
     vek: keys.vek.privateKey,

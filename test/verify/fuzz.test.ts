@@ -2,7 +2,6 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { assert, integer, property } from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toPem } from '../../src/enclave/simulated/certificate.ts'
 import { concatBytes, fromHex, utf8, type Bytes } from '../../src/protocol/bytes.ts'
 import { parseCompactJws } from '../../src/protocol/compact-jws.ts'
 import { MalformedEvidence } from '../../src/protocol/malformed-evidence.ts'
@@ -16,7 +15,7 @@ import { readReport } from '../../src/verify/snp/report.ts'
 import { readVekExtensions } from '../../src/verify/snp/vek-extensions.ts'
 import { readAuthority } from '../../src/verify/x509/authority.ts'
 import { readCertificate } from '../../src/verify/x509/certificate.ts'
-import { readPem } from '../../src/verify/x509/pem.ts'
+import { derToPem, readPem } from '../../src/verify/x509/pem.ts'
 import { keyKind } from '../../src/verify/x509/public-key.ts'
 import { readRevocationList } from '../../src/verify/x509/revocation-list.ts'
 import { receiptOf } from '../support/synthetic-receipt.ts'
@@ -114,7 +113,7 @@ describe('parsers stay calm over mutated inputs', () => {
     pem = utf8(
       certificates
         .slice(0, 2)
-        .map((der) => toPem(der.slice(0, 300)))
+        .map((der) => derToPem(der.slice(0, 300)))
         .join(''),
     )
     crl = await revocationList([1, 2, 0x10001])

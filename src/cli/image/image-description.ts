@@ -1,14 +1,13 @@
 import { z } from 'zod'
-
-const hex = z.string().regex(/^[0-9a-f]{64}$/)
+import { hex32 } from '../../protocol/hex-schema.ts'
 
 /** `image.json`: describes the image; a release manifest contains its digest. */
 export const imageSchema = z.strictObject({
   commit: z.string(),
-  kernel_sha256: hex,
-  initrd_sha256: hex,
-  root_sha256: hex,
-  root_hash: hex,
+  kernel_sha256: hex32,
+  initrd_sha256: hex32,
+  root_sha256: hex32,
+  root_hash: hex32,
   root_blocks: z.int().positive(),
 })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { SigningKey } from '../../enclave/release/signing-key.ts'
 import type { Es256Jwk } from '../../protocol/jwk.ts'
+import { createSerialQueue } from '../../protocol/serial-queue.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 import { connectGuest, type GuestConnection } from './guest-connection.ts'
 import type { Host, HostsFile } from './hosts-file.ts'
@@ -41,7 +42,8 @@ export interface BrokerDeps {
  */
 export class Broker {
   readonly #deps: BrokerDeps
-  #turn: Promise<unknown> = Promise.resolve()
+  /** For work that reads and replaces a file that all hosts share. */
+  readonly #inTurn = createSerialQueue()
   /** The names of the hosts that are being checked. */
   readonly #busy = new Set<string>()
   readonly #last = new Map<string, string>()
@@ -68,13 +70,6 @@ export class Broker {
     this.#last.set(host.name, text)
     if (!alreadyLogged || decision.decision === 'unsealed')
       this.#deps.log({ host: host.name, ...decision })
-  }
-
-  /** Runs `work` after all earlier work has ended: it reads and replaces a file that all hosts share. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(work)
-    this.#turn = turn.catch(() => {})
-    return turn
   }
 
   async #decide(host: Host): Promise<Omit<Decision, 'host'>> {

@@ -1,5 +1,4 @@
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
-import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { readText } from '../../protocol/read-document.ts'
 import { judgeAci, requireAciBinding, type AciEvidence } from '../../verify/providers/aci/aci.ts'
 import { readAciReport } from '../../verify/providers/aci/report.ts'
 import { fetchCollateral } from '../../verify/tdx/collateral.ts'
@@ -19,7 +18,7 @@ export const aciAdapter: Adapter<'aci'> = {
   open: (subject, deps) => async () => {
     const nonce = deps.newNonce()
     const { body, tlsSpkiSha256 } = await fetchReport(subject, deps, nonce)
-    const text = textOf(body)
+    const text = readText(body, 'ACI report')
     const report = await readAciReport(text, nonce)
     const host = new URL(subject.baseUrl).hostname
     const options = judgeOptions(subject, deps)
@@ -51,12 +50,4 @@ function fetchReport(
     webPki: aciAdapter.webPki,
     ...(apiKey === undefined ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
   })
-}
-
-function textOf(body: Bytes): string {
-  try {
-    return fromUtf8(body)
-  } catch {
-    throw new MalformedEvidence('ACI report', 'not UTF-8')
-  }
 }

@@ -1,5 +1,4 @@
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
-import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { readText } from '../../protocol/read-document.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { GpuVerdictTexts } from '../../verify/nvidia/gpu-evidence.ts'
 import {
@@ -36,7 +35,7 @@ export const dstackAdapter: Adapter<'dstack'> = {
     const report = await pickReport(readDstackReports(body), nonce, tlsSpkiSha256)
     const evidence: DstackEvidence = {
       adapter: 'dstack',
-      report: textOf(body),
+      report: readText(body, 'dstack report'),
       nonce,
       tls_spki_sha256: tlsSpkiSha256,
       collateral: await fetchMachineCollateral(report.machine, deps),
@@ -100,7 +99,7 @@ async function fetchModels(
         gpu: await fetchVerdict(report, nonce, subject, deps),
       })),
     )
-    shown.push({ model, report: textOf(answer.body), nodes })
+    shown.push({ model, report: readText(answer.body, 'dstack report'), nodes })
   }
   return { models: shown }
 }
@@ -121,13 +120,5 @@ async function fetchVerdict(
   } catch (error) {
     if (policy.gpu === 'optional' && error instanceof EvidenceRefused && error.isOutage) return null
     throw error
-  }
-}
-
-function textOf(body: Bytes): string {
-  try {
-    return fromUtf8(body)
-  } catch {
-    throw new MalformedEvidence('dstack report', 'not UTF-8')
   }
 }

@@ -1,5 +1,5 @@
-import { fromUtf8, utf8, type Bytes } from '../../protocol/bytes.ts'
-import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { utf8 } from '../../protocol/bytes.ts'
+import { readText } from '../../protocol/read-document.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import { countDevices, type GpuVerdictTexts } from '../../verify/nvidia/gpu-evidence.ts'
 import type { EvidenceDeps } from './adapter.ts'
@@ -35,13 +35,5 @@ export async function fetchGpuVerdict(
     throw new EvidenceRefused('service_unreachable')
   }
   if (verdict.status !== 200) throw new EvidenceRefused('gpu', ['gpu_verdict'])
-  return { tokens: textOf(verdict.body), keys: textOf(keys.body) }
-}
-
-function textOf(body: Bytes): string {
-  try {
-    return fromUtf8(body)
-  } catch {
-    throw new MalformedEvidence('GPU verdict', 'not UTF-8')
-  }
+  return { tokens: readText(verdict.body, 'GPU verdict'), keys: readText(keys.body, 'GPU verdict') }
 }

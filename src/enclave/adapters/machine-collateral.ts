@@ -3,6 +3,7 @@ import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { MachineCollateral } from '../../verify/providers/dstack/machine.ts'
 import type { DstackMachine } from '../../verify/providers/dstack/report.ts'
 import { fetchCollateral } from '../../verify/tdx/collateral.ts'
+import { CaptureError } from '../snp/capture-error.ts'
 import type { EvidenceDeps } from './adapter.ts'
 import { pcsOverWeb } from './intel-service.ts'
 
@@ -22,10 +23,12 @@ export async function fetchMachineCollateral(
 
 /**
  * Finds AMD's certificates for a report that comes without them.
- * @throws EvidenceRefused `service_unreachable`
+ * @throws EvidenceRefused `service_unreachable` when there are none with which the report verifies
+ * @throws MalformedEvidence when the report is malformed
  */
 export function findSnpChain(report: Bytes, deps: EvidenceDeps): Promise<string> {
   return deps.findSnpChain(report).catch((cause: unknown) => {
+    if (!(cause instanceof CaptureError)) throw cause
     throw new EvidenceRefused('service_unreachable', [], { cause })
   })
 }

@@ -1,6 +1,6 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
 import type { Log } from '../log.ts'
-import { CLOCK_SKEW_MS, type ProvenTime } from './proven-time.ts'
+import { CLOCK_BEHIND_MS, type ProvenTime } from './proven-time.ts'
 
 export interface ClockWatchDeps {
   readonly proven: ProvenTime
@@ -35,7 +35,7 @@ export class ClockWatch {
     const before = this.#last
     this.#last = { now: now(), monotonic: monotonic() }
     const elapsed = this.#last.monotonic - before.monotonic
-    if (this.#last.now < before.now + elapsed - CLOCK_SKEW_MS) this.#tell(SET_BACK)
+    if (this.#last.now < before.now + elapsed - CLOCK_BEHIND_MS) this.#tell(SET_BACK)
     const behind = proven.isAhead()
     if (behind && !this.#behind) this.#tell(BEHIND)
     this.#behind = behind

@@ -1,5 +1,5 @@
-/** How far the clocks of two machines may differ, ms. */
-export const CLOCK_SKEW_MS = 60_000
+/** How far the daemon's clock may be behind a time that was signed, or behind its own earlier reading, ms. */
+export const CLOCK_BEHIND_MS = 60_000
 
 /**
  * The newest time in a document whose signature this daemon verified. The host controls the clock: a clock that is
@@ -20,6 +20,6 @@ export class ProvenTime {
   }
 
   isAhead(): boolean {
-    return this.#newest > this.#now() + CLOCK_SKEW_MS
+    return this.#newest > this.#now() + CLOCK_BEHIND_MS
   }
 }

@@ -12,3 +12,10 @@ export interface AnswerBody {
   /** Aborts the exchange and closes its connection, unless the answer has already ended. */
   destroy(): unknown
 }
+
+/** The events of an `AnswerBody` that is an `EventEmitter`. */
+export interface AnswerEvents {
+  data: [Buffer]
+  end: []
+  close: []
+}

@@ -1,14 +1,8 @@
 import { EventEmitter } from 'node:events'
-import type { AnswerBody } from './answer-body.ts'
+import type { AnswerBody, AnswerEvents } from './answer-body.ts'
 import type { Begun } from './gather.ts'
 import type { HeaderValues } from './headers.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
-
-interface AnswerEvents {
-  data: [Buffer]
-  end: []
-  close: []
-}
 
 /**
  * A provider's answer that is not read until `release`. Bytes that arrive earlier all the same are kept, and reported

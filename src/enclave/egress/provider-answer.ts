@@ -1,13 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Dispatcher } from 'undici'
-import type { AnswerBody } from './answer-body.ts'
+import type { AnswerBody, AnswerEvents } from './answer-body.ts'
 import type { HeaderValues } from './headers.ts'
-
-interface AnswerEvents {
-  data: [Buffer]
-  end: []
-  close: []
-}
 
 /** The head of a provider's answer, and its body as it is received. It is not a stream: nothing is buffered here. */
 export class ProviderAnswer extends EventEmitter<AnswerEvents> implements AnswerBody {

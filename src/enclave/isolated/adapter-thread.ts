@@ -6,8 +6,8 @@ import { createEvidenceDeps } from '../evidence-deps.ts'
 import { HEARTBEAT_MS, type VerifyRequest, type ThreadAnswer, type ThreadData } from './messages.ts'
 
 /** The thread of one provider, in which all of its evidence is fetched, parsed and judged. */
-const { stateDir, ownSimulated }: ThreadData = workerData
-const deps = createEvidenceDeps({ stateDir }, ownSimulated, Date.now)
+const { stateDir, kdsWaits, ownSimulated }: ThreadData = workerData
+const deps = createEvidenceDeps({ stateDir, kdsWaits }, ownSimulated, Date.now)
 const port = parentPort
 
 const send = (answer: ThreadAnswer) => port?.postMessage(answer)

@@ -2,6 +2,7 @@ import type { AdapterName, ProviderPolicy } from '../../protocol/provider-policy
 import type { ErrorTrace } from '../../protocol/error-trace.ts'
 import type { RefusalCode } from '../../verify/evidence-refused.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
+import type { KdsWaits } from '../snp/kds.ts'
 import type { AdapterMemory, EvidenceSubject } from '../adapters/adapter.ts'
 import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
 
@@ -9,6 +10,8 @@ import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
 export interface ThreadData {
   /** The daemon's state directory; AMD's certificates are cached below it. */
   readonly stateDir: string
+  /** Shared with the threads of all other providers. */
+  readonly kdsWaits: KdsWaits
   readonly ownSimulated: SimulatedPolicy
 }
 

@@ -1,3 +1,4 @@
+import { fromUtf8 } from '../../protocol/bytes.ts'
 import { LinkError } from '../link-error.ts'
 import type { LinkAnswer, LinkReply } from '../link-server/reply.ts'
 import type { BodyReader } from '../read-body.ts'
@@ -28,12 +29,13 @@ export async function readText(body: BodyReader, maxBytes: number): Promise<stri
 
 /**
  * Reads a JSON body of at most `maxBytes`.
- * @throws LinkError `request_too_large`, or `invalid_request` when the request breaks off or is not JSON
+ * @throws LinkError `request_too_large`, or `invalid_request` when the request breaks off or is not JSON in
+ *   UTF-8
  */
 export async function readJson(body: BodyReader, maxBytes: number): Promise<unknown> {
-  const text = await readText(body, maxBytes)
+  const bytes = await body(maxBytes)
   try {
-    return JSON.parse(text)
+    return JSON.parse(fromUtf8(bytes))
   } catch {
     throw new LinkError('invalid_request', 'the body is not JSON')
   }

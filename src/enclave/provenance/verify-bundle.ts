@@ -13,7 +13,7 @@ import { z } from 'zod'
 import { fromUtf8, utf8 } from '../../protocol/bytes.ts'
 import type { BuildIdentity } from '../../protocol/provider-policy.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
-import { CLOCK_SKEW_MS } from '../../verify/clock.ts'
+import { PARTIES_DIFFER_MS } from '../../verify/clock.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { BuildRecord, Release, VerifyProvenance } from '../../verify/providers/provenance.ts'
 import { readSignerClaims } from './signer-claims.ts'
@@ -147,7 +147,7 @@ function requireIdentity(
 }
 
 function requireDates(loggedAt: number, { not_before: since }: BuildIdentity, now: number): void {
-  if (loggedAt > now + CLOCK_SKEW_MS) throw refused('record_time')
+  if (loggedAt > now + PARTIES_DIFFER_MS) throw refused('record_time')
   if (since !== undefined && loggedAt < Date.parse(since)) throw refused('record_too_old')
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../../protocol/unseal.ts'
 import { headerFault } from '../../verify/jws.ts'
 import type { Log } from '../log.ts'
-import { CLOCK_SKEW_MS, type ProvenTime } from '../clock/proven-time.ts'
+import { CLOCK_BEHIND_MS, type ProvenTime } from '../clock/proven-time.ts'
 import type { NonceMemory } from './nonce-memory.ts'
 
 /** The values that a document must match. */
@@ -88,7 +88,7 @@ export class UnsealGate {
     const { configurationSha256, tlsSpkiSha256 } = this.#deps.target()
     const { issued_at: from, expires_at: until } = document
     const now = Math.floor(this.#deps.now() / 1000)
-    if (from * 1000 > this.#deps.now() + CLOCK_SKEW_MS) return 'not_yet_valid'
+    if (from * 1000 > this.#deps.now() + CLOCK_BEHIND_MS) return 'not_yet_valid'
     if (this.#deps.proven.isAhead()) return 'not_yet_valid'
     if (until <= now) return 'expired'
     if (until - from > MAX_VALIDITY_SECONDS) return 'validity_too_long'

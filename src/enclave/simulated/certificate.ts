@@ -1,4 +1,4 @@
-import { toBase64, type Bytes } from '../../protocol/bytes.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
 import * as der from './der-writer.ts'
 
 /** Certificates of the form that AMD issues, for the simulated platform. */
@@ -95,10 +95,4 @@ export function distinguishedName(commonName: string): Bytes {
 function extension({ id, critical, value }: Extension): Bytes {
   const flag = critical === true ? [der.boolean(true)] : []
   return der.sequence(der.objectId(id), ...flag, der.octetString(value))
-}
-
-/** One certificate in PEM (RFC 7468), with a line end after the last line. */
-export function toPem(certificate: Bytes): string {
-  const lines = toBase64(certificate).match(/.{1,64}/g) ?? []
-  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
 }

@@ -2,11 +2,12 @@ import { type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { SIMULATED_ARK_NAME } from '../../verify/snp/anchors.ts'
 import { AMD_NAMES, type Product } from '../../verify/snp/product.ts'
-import { TCB_LAYOUT, type Tcb, type TcbComponent } from '../../verify/snp/tcb.ts'
+import { TCB_LAYOUT, type Tcb } from '../../verify/snp/tcb.ts'
+import { SPL_IDS } from '../../verify/snp/vek-extensions.ts'
+import { derToPem } from '../../verify/x509/pem.ts'
 import {
   issueCertificate,
   pssSigner,
-  toPem,
   type CertificateTemplate,
   type Extension,
 } from './certificate.ts'
@@ -50,14 +51,6 @@ const DEFAULT_TCB: Record<Product, Tcb> = {
   milan: { bootloader: 4, tee: 0, snp: 27, microcode: 222 },
   genoa: { bootloader: 10, tee: 0, snp: 27, microcode: 88 },
   turin: { fmc: 1, bootloader: 1, tee: 1, snp: 4, microcode: 71 },
-}
-
-const SPL_IDS: Record<TcbComponent, string> = {
-  bootloader: '1.3.6.1.4.1.3704.1.3.1',
-  tee: '1.3.6.1.4.1.3704.1.3.2',
-  snp: '1.3.6.1.4.1.3704.1.3.3',
-  microcode: '1.3.6.1.4.1.3704.1.3.8',
-  fmc: '1.3.6.1.4.1.3704.1.3.9',
 }
 
 /**
@@ -105,7 +98,7 @@ export async function issueSimulatedChain(
   ])
   return {
     ...chip,
-    pem: certificates.map(toPem).join(''),
+    pem: certificates.map(derToPem).join(''),
     arkSpkiSha256: await sha256Hex(templates.ark.spki),
     crl,
     vek: vek.privateKey,

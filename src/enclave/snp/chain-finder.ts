@@ -1,4 +1,4 @@
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { CheckName } from '../../verify/check-names.ts'
 import type { Anchor } from '../../verify/snp/anchors.ts'
@@ -6,7 +6,7 @@ import { productOfCpuid } from '../../verify/snp/product.ts'
 import { readReport, type SnpReport } from '../../verify/snp/report.ts'
 import { readTcb } from '../../verify/snp/tcb.ts'
 import { verifySnp } from '../../verify/snp/verify-snp.ts'
-import { toPem } from '../simulated/certificate.ts'
+import { derToPem } from '../../verify/x509/pem.ts'
 import { CaptureError } from './capture-error.ts'
 import type { CertificateCache } from './certificate-cache.ts'
 import type { CertificateTable } from './certificate-table.ts'
@@ -48,7 +48,7 @@ async function* candidates(
   const kind = report.signingKey === 1 ? 'vlek' : 'vcek'
   const chip = describeChip(report)
   const leaves = asPem(table[kind])
-  const authorities = table.ask && table.ark ? [toPem(table.ask) + toPem(table.ark)] : []
+  const authorities = table.ask && table.ark ? [derToPem(table.ask) + derToPem(table.ark)] : []
   yield* pairs(leaves, authorities)
   if (chip === undefined) return
   if (kind === 'vcek') leaves.push(...asPem(await kept.vcek(chip)))
@@ -70,11 +70,12 @@ function pairs(leaves: readonly string[], authorities: readonly string[]): strin
 }
 
 function asPem(der: Bytes | undefined): string[] {
-  return der === undefined ? [] : [toPem(der)]
+  return der === undefined ? [] : [derToPem(der)]
 }
 
+/** Bytes that are not UTF-8 become U+FFFD, which is not PEM, so that damaged files are replaced like others. */
 function asText(pem: Bytes | undefined): string[] {
-  return pem === undefined ? [] : [fromUtf8(pem)]
+  return pem === undefined ? [] : [new TextDecoder().decode(pem)]
 }
 
 /** The chip's parameters for the key service; undefined for an unknown generation. */

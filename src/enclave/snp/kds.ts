@@ -58,27 +58,55 @@ const SPL_NAMES: readonly (readonly [TcbComponent, string])[] = [
 ]
 
 /**
+ * When the service may be asked again for anything, and for a VCEK, ms. Its memory is shared, because the limit is one
+ * for all threads of the daemon.
+ */
+export type KdsWaits = BigInt64Array<SharedArrayBuffer>
+
+const FOR_ANYTHING = 0
+const FOR_VCEK = 1
+
+export function newKdsWaits(): KdsWaits {
+  return new BigInt64Array(new SharedArrayBuffer(2 * BigInt64Array.BYTES_PER_ELEMENT))
+}
+
+/**
  * Calls that the rate limit forbids fail at once and are not sent.
  * @param now milliseconds
  */
-export function createKds(fetchFile: Fetcher, now: () => number): Kds {
-  let notBefore = Number.NEGATIVE_INFINITY
-  let nextVcek = Number.NEGATIVE_INFINITY
+export function createKds(fetchFile: Fetcher, now: () => number, waits: KdsWaits): Kds {
+  /** Whether that time is yet to come; one that is further ahead than any wait was set before the clock was set back. */
+  function isAhead(time: bigint, longestMs: number): boolean {
+    const left = Number(time) - now()
+    return left > 0 && left <= longestMs
+  }
 
   async function get(path: string): Promise<Bytes> {
-    if (now() < notBefore) throw new CaptureError('no_chain', "AMD's key service asked to wait")
+    if (isAhead(Atomics.load(waits, FOR_ANYTHING), MAX_RETRY_AFTER_MS)) {
+      throw new CaptureError('no_chain', "AMD's key service asked to wait")
+    }
     const { status, body, retryAfter } = await fetchFile(`${KDS_URL}${path}`).catch((cause) => {
       throw new CaptureError('no_chain', "AMD's key service cannot be reached", { cause })
     })
     if (status === 200) return body
-    if (status === 429 || status === 503) notBefore = now() + readRetryAfter(retryAfter, now())
+    if (status === 429 || status === 503) {
+      const until = now() + readRetryAfter(retryAfter, now())
+      Atomics.store(waits, FOR_ANYTHING, BigInt(until))
+    }
     throw new CaptureError('no_chain', `AMD's key service answered ${status}`)
+  }
+
+  /** Whether a VCEK may be asked for; of threads that ask at the same time, only one may. */
+  function takeTurn(): boolean {
+    const from = Atomics.load(waits, FOR_VCEK)
+    const next = BigInt(now() + VCEK_SPACING_MS)
+    if (isAhead(from, VCEK_SPACING_MS)) return false
+    return Atomics.compareExchange(waits, FOR_VCEK, from, next) === from
   }
 
   return {
     async vcek(chip) {
-      if (now() < nextVcek) throw new CaptureError('no_chain', "AMD's key service was just asked")
-      nextVcek = now() + VCEK_SPACING_MS
+      if (!takeTurn()) throw new CaptureError('no_chain', "AMD's key service was just asked")
       return get(vcekPath(chip))
     },
     authorities: (product, kind) => get(`/${kind}/v1/${AMD_NAMES[product]}/cert_chain`),

@@ -1,3 +1,4 @@
+import { createSerialQueue } from '../../protocol/serial-queue.ts'
 import type { ReportSource } from './report-source.ts'
 
 /**
@@ -5,12 +6,6 @@ import type { ReportSource } from './report-source.ts'
  * occupies a thread of Node's small thread pool for up to a minute, and other work of the daemon needs that pool.
  */
 export function createQueuedSource(source: ReportSource): ReportSource {
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    capture(reportData) {
-      const capture = last.then(() => source.capture(reportData))
-      last = capture.catch(() => {})
-      return capture
-    },
-  }
+  const inTurn = createSerialQueue()
+  return { capture: (reportData) => inTurn(() => source.capture(reportData)) }
 }

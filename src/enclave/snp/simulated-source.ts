@@ -1,5 +1,6 @@
 import type { SimulatedChipKeys } from '../../protocol/boot.ts'
 import { fromBase64, fromHex, toBase64, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { sha384 } from '../../protocol/digest.ts'
 import { SIMULATED_ARK_NAME, makeSimulatedChain, type SimulatedChain } from '../simulated/chain.ts'
 import { signSimulatedReport } from '../simulated/report.ts'
 import type { ReportSource } from './report-source.ts'
@@ -19,8 +20,7 @@ export function createSimulatedSource(chain: SimulatedChain, measurement: Bytes)
 
 /** The simulated launch digest: it depends on the release's identity tag only, not on the machine. */
 export async function simulatedMeasurement(identityTag: string): Promise<Bytes> {
-  const preimage = utf8(`cmr/simulated-measurement/v1\n${identityTag}`)
-  return new Uint8Array(await crypto.subtle.digest('SHA-384', preimage))
+  return sha384(utf8(`cmr/simulated-measurement/v1\n${identityTag}`))
 }
 
 /**

@@ -3,10 +3,13 @@ import type { TelemetryAnswer, TelemetryReport } from '../../protocol/telemetry.
 
 type Report = Omit<TelemetryReport, 'spans'>
 
-/** How long after its last report a worker's states still count, ms. Its counters always count. */
+/** How long after its last report a worker counts as running, and its states count, ms. Its counters always count. */
 const CURRENT_MS = 300_000
 
-/** Maximum number of workers, running or ended, that are kept separately; the counters of older ones are summed. */
+/**
+ * Beyond this number of workers, running or ended, the counters of those that have ended are summed. Those of one that
+ * may report again must be kept separately: its next report counts them once more.
+ */
 const MAX_INSTANCES = 64
 
 /**
@@ -31,16 +34,17 @@ export class WorkerReports {
   take(report: Report): void {
     this.#reports.delete(report.instance)
     this.#reports.set(report.instance, { ...report, at: this.#now() })
-    const [oldest] = this.#reports
-    if (this.#reports.size <= MAX_INSTANCES || oldest === undefined) return
-    this.#reports.delete(oldest[0])
-    this.#ended = addExpositions([this.#ended, oldest[1].metrics])
+    for (const oldest of this.#reports.values()) {
+      if (this.#reports.size <= MAX_INSTANCES || this.#isCurrent(oldest)) return
+      this.#reports.delete(oldest.instance)
+      this.#ended = addExpositions([this.#ended, oldest.metrics])
+    }
   }
 
   /** The reports of all workers but one, which adds its own. */
   others(instance: string): TelemetryAnswer {
     const others = [...this.#reports.values()].filter((report) => report.instance !== instance)
-    const current = others.filter(({ at }) => this.#now() - at < CURRENT_MS)
+    const current = others.filter((report) => this.#isCurrent(report))
     const resting: Record<string, number> = {}
     for (const [route, state] of current.flatMap((report) => Object.entries(report.resting))) {
       resting[route] = Math.max(resting[route] ?? 0, state)
@@ -56,5 +60,9 @@ export class WorkerReports {
   total(): string {
     const reported = [...this.#reports.values()].map(({ metrics }) => metrics)
     return addExpositions([this.#host(), this.#ended, ...reported])
+  }
+
+  #isCurrent({ at }: { readonly at: number }): boolean {
+    return this.#now() - at < CURRENT_MS
   }
 }

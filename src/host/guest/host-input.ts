@@ -56,7 +56,8 @@ export function readSecrets(
   return secrets.data
 }
 
-function parseJson(text: string): unknown {
+/** Undefined where the text is not JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

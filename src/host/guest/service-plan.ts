@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { engineOfSecrets } from '../../protocol/storage-engines.ts'
-import { HostInputError, readSecrets } from './host-input.ts'
+import { HostInputError, parseJson, readSecrets } from './host-input.ts'
 
 /**
  * The program that the guest runs. `forwardTo`: the loopback port that the guest's open port is forwarded to, where the
@@ -113,13 +113,5 @@ function planSimulated(configuration: string, hostSecrets: string | undefined): 
     forwardTo: TLS_PORT,
     // Its output contains the key of a first customer.
     shown: false,
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

@@ -1,3 +1,4 @@
+import { createSerialQueue } from '../../protocol/serial-queue.ts'
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import type { FromDaemon } from '../../protocol/boot.ts'
 import { openFronts, type Fronts } from '../stack/fronts.ts'
@@ -53,7 +54,8 @@ export class Server {
   #start: Start
   #certificates: Certificates | undefined
   #ready = false
-  #changes: Promise<void> = Promise.resolve()
+  /** For changes of configuration and secrets, so that each starts from the result of the one before. */
+  readonly #inTurn = createSerialQueue()
 
   /** @throws StartError when the worker cannot be built or an address cannot be opened */
   static async create(plan: ServerPlan): Promise<Server> {
@@ -231,15 +233,6 @@ export class Server {
       this.#start = { ...start, storage: this.#start.storage }
       void this.#certificates?.reload(tlsSettings(start))
     })
-  }
-
-  /**
-   * Runs changes of configuration and secrets one after another, so that each starts from the result of the one before.
-   */
-  #inTurn(change: () => Promise<void>): Promise<void> {
-    const turn = this.#changes.then(change)
-    this.#changes = turn.catch(() => {})
-    return turn
   }
 
   /** Moves to a new TLS key. */

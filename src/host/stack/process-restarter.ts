@@ -13,8 +13,8 @@ export interface RestarterEvents<Ready> {
   up(ready: Ready, pid: number): void
   /** Called when the part died; it will be started again after `restartMs`. */
   died(why: string, restartMs: number): void
-  /** Called when the part died too often; the stack must stop. */
-  gaveUp(why: string): void
+  /** Called when the part died `times` times within a minute, which is too often; the stack must stop. */
+  gaveUp(why: string, times: number): void
 }
 
 /** Keeps one part of the stack running. */
@@ -97,7 +97,7 @@ export function createProcessRestarter<Ready>(
     if (stopped) return
     crashes = [...recentOf(crashes, now()), now()]
     if (policy.maxCrashes !== undefined && crashes.length >= policy.maxCrashes) {
-      events.gaveUp(why)
+      events.gaveUp(why, crashes.length)
       return
     }
     const restartMs = delayAfter(crashes.length, policy)

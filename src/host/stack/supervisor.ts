@@ -162,8 +162,8 @@ export class Supervisor {
       },
       died: (why: string, restartMs: number) =>
         print(`died: ${why}; back in ${restartMs / 1000} s`),
-      gaveUp: (why: string) => {
-        const text = this.#withLog(name, `died five times within a minute, at last: ${why}`)
+      gaveUp: (why: string, times: number) => {
+        const text = this.#withLog(name, `died ${times} times within a minute, at last: ${why}`)
         this.#failure.reject(new StartError(text))
       },
     }

@@ -1,4 +1,5 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { sha384 } from '../../protocol/digest.ts'
 
 export const PAGE_BYTES = 4096
 
@@ -66,8 +67,4 @@ async function addPage(
   rest.setUint8(2, PAGE_TYPES[kind])
   rest.setBigUint64(8, BigInt(address), true)
   return sha384(concatBytes(digest, contentsDigest, new Uint8Array(rest.buffer)))
-}
-
-async function sha384(bytes: Bytes): Promise<Bytes> {
-  return new Uint8Array(await crypto.subtle.digest('SHA-384', bytes))
 }

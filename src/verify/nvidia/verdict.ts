@@ -4,7 +4,7 @@ import { parseCompactJws, verifyJwsSignature, type CompactJws } from '../../prot
 import { sha256 } from '../../protocol/digest.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
-import { CLOCK_SKEW_MS } from '../clock.ts'
+import { PARTIES_DIFFER_MS } from '../clock.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
 /** The statements of NVIDIA's remote attestation service. */
@@ -131,7 +131,7 @@ async function readToken<Claims extends { exp: number; nbf: number; eat_nonce: s
   if (!parsed.success) throw new EvidenceRefused('gpu', ['gpu_claims'])
   const { exp, nbf, eat_nonce: bound } = parsed.data
   if (bound !== nonce) throw new EvidenceRefused('gpu', ['gpu_nonce'])
-  if (exp * 1000 <= now || nbf * 1000 > now + CLOCK_SKEW_MS) {
+  if (exp * 1000 <= now || nbf * 1000 > now + PARTIES_DIFFER_MS) {
     throw new EvidenceRefused('gpu', ['gpu_dates'])
   }
   return parsed.data

@@ -3,7 +3,7 @@ import { isSameJson } from '../../protocol/canonical-json.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { firstFault, judge, type Check } from '../check.ts'
-import { CLOCK_SKEW_MS } from '../clock.ts'
+import { PARTIES_DIFFER_MS } from '../clock.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { findEvidence } from '../hop-evidence.ts'
 import type { JudgedHop, JudgeProviderHop, ProviderHop } from '../receipt-provider.ts'
@@ -102,7 +102,7 @@ function checkAge({ block, at }: ProviderHop, { maxAgeSeconds, endsAt }: Limits)
   const verifiedAt = (block.verified_at ?? 0) * 1000
   const fault = firstFault(
     block.verified_at === undefined && 'the receipt does not say when it was verified',
-    verifiedAt > at + CLOCK_SKEW_MS && 'it was verified after the receipt was issued',
+    verifiedAt > at + PARTIES_DIFFER_MS && 'it was verified after the receipt was issued',
     at > verifiedAt + life + MAX_EXCHANGE_MS && 'it was older than the policy allows',
     at > endsAt + MAX_EXCHANGE_MS && `it had ended before, at ${new Date(endsAt).toISOString()}`,
   )

@@ -22,7 +22,8 @@ const PRODUCT_NAME = `${AMD_ARC}1.2`
 const HWID = `${AMD_ARC}1.4`
 const CSP_ID = `${AMD_ARC}1.5`
 
-const SPL_IDS: Record<TcbComponent, string> = {
+/** The extensions with the patch levels. */
+export const SPL_IDS: Record<TcbComponent, string> = {
   bootloader: `${AMD_ARC}1.3.1`,
   tee: `${AMD_ARC}1.3.2`,
   snp: `${AMD_ARC}1.3.3`,

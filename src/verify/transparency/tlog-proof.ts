@@ -37,8 +37,8 @@ const HEADER = 'c2sp.org/tlog-proof@v1'
 const INDEX = /^index (0|[1-9]\d{0,15})$/
 /** A tree of 2^53 entries is not deeper. */
 const MAX_HASHES = 53
-/** Tolerance for clock differences, seconds. */
-const CLOCK_SKEW_SECONDS = 300
+/** How far the clock of a witness may be ahead, seconds. */
+const WITNESS_AHEAD_SECONDS = 300
 
 /** @throws TransparencyError when the text is malformed: `malformed_proof` */
 export function parseTlogProof(text: string): TlogProof {
@@ -112,7 +112,7 @@ export function checkWitnesses(
       `${cosigners.length} of the known witnesses cosigned the checkpoint, ${policy.quorum} must`,
     )
   }
-  if (cosigners.some(({ seconds }) => seconds > now + CLOCK_SKEW_SECONDS)) {
+  if (cosigners.some(({ seconds }) => seconds > now + WITNESS_AHEAD_SECONDS)) {
     throw new TransparencyError(
       'checkpoint_in_future',
       'a witness cosigned the checkpoint in the future',

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { CaptureError } from '../../../src/enclave/snp/capture-error.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { concatBytes, fromHex, toHex } from '../../../src/protocol/bytes.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
@@ -86,10 +87,15 @@ describe('a node of the dstack family on SEV-SNP', () => {
   })
 
   it('waits while AMD does not answer', async () => {
-    const { settled } = await start(() => Promise.reject(new Error('no network')))
+    const { settled } = await start(() => Promise.reject(new CaptureError('no_chain')))
     expect(await settled()).toMatchObject({
       state: 'failed',
       reason: 'a service that verification needs did not answer',
     })
+  })
+
+  it('does not take an error of its own for a service that does not answer', async () => {
+    const { settled } = await start(() => Promise.reject(new TypeError('undefined is no chain')))
+    expect(await settled()).toMatchObject({ state: 'failed', reason: 'verification broke down' })
   })
 })

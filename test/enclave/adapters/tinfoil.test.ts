@@ -3,6 +3,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { CaptureError } from '../../../src/enclave/snp/capture-error.ts'
 import { runChain } from '../../support/run-authority.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import {
@@ -266,7 +267,7 @@ describe('not a byte of a prompt goes to an enclave', () => {
     ],
     [
       'whose certificates cannot be had',
-      { serve: v2, deps: { findSnpChain: () => Promise.reject(new Error('no network')) } },
+      { serve: v2, deps: { findSnpChain: () => Promise.reject(new CaptureError('no_chain')) } },
       'a service that verification needs did not answer',
     ],
     [

@@ -14,6 +14,7 @@ import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { TINFOIL_MEASUREMENT, tinfoilV3 } from '../../../src/standin/attested-tinfoil.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
 import { runChain } from '../../support/run-authority.ts'
+import { newKdsWaits } from '../../../src/enclave/snp/kds.ts'
 
 /** A machine under load needs seconds to start a thread. */
 const PATIENCE = 120_000
@@ -45,7 +46,7 @@ async function startHostile({ documents, limits = {}, after = afterReal }: Fault
     tls,
     openAdapter: isolateAdapters({
       program: new URL('../../support/hostile-adapter-thread.ts', import.meta.url),
-      data: { stateDir: '/nonexistent', ownSimulated: 'refuse' },
+      data: { stateDir: '/nonexistent', kdsWaits: newKdsWaits(), ownSimulated: 'refuse' },
       limits: { ...THREAD_LIMITS, ...limits },
       after,
     }),
@@ -109,7 +110,11 @@ describe('an adapter in a thread of its own', { timeout: PATIENCE }, () => {
       tls,
       openAdapter: isolateAdapters({
         program: ADAPTER_THREAD,
-        data: { stateDir: '/nonexistent', ownSimulated: { arkSpkiSha256: chain.arkSpkiSha256 } },
+        data: {
+          stateDir: '/nonexistent',
+          kdsWaits: newKdsWaits(),
+          ownSimulated: { arkSpkiSha256: chain.arkSpkiSha256 },
+        },
         limits: THREAD_LIMITS,
         after: heldTime().after,
       }),

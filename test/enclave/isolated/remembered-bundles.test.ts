@@ -7,6 +7,7 @@ import {
 } from '../../../src/enclave/isolated/isolated-adapter.ts'
 import { makeSigningKey, type PublicSigningJwk } from '../../../src/enclave/release/signing-key.ts'
 import { releaseRootPolicy } from '../../../src/verify/providers/envelope.ts'
+import { newKdsWaits } from '../../../src/enclave/snp/kds.ts'
 
 const OLDER = 'the trust bundle is not accepted (trust_bundle_version)'
 
@@ -17,7 +18,7 @@ afterEach(() => open.splice(0).forEach((one) => one.close?.()))
 function daemon() {
   const openAdapter = isolateAdapters({
     program: new URL('../../support/bundle-adapter-thread.ts', import.meta.url),
-    data: { stateDir: '/nonexistent', ownSimulated: 'refuse' },
+    data: { stateDir: '/nonexistent', kdsWaits: newKdsWaits(), ownSimulated: 'refuse' },
     limits: THREAD_LIMITS,
     after: afterReal,
   })

@@ -70,7 +70,7 @@ function plan(): LinkServerPlan {
 
 afterAll(() => server.close())
 
-const call = (path: string, init?: { method?: string; body?: string }) =>
+const call = (path: string, init?: { method?: string; body?: string | Buffer }) =>
   callLink({ port: server.port, serverCertPem: own.certPem, client: worker }, path, init)
 
 describe('the link server', () => {
@@ -133,6 +133,14 @@ describe('the link server', () => {
       'a body that is no JSON',
       '/echo',
       { method: 'POST', body: '{' },
+      400,
+      'invalid_request',
+      'the body is not JSON',
+    ],
+    [
+      'a body that is not UTF-8',
+      '/echo',
+      { method: 'POST', body: Buffer.from('"\xff"', 'latin1') },
       400,
       'invalid_request',
       'the body is not JSON',

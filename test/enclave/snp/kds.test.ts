@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { CaptureError } from '../../../src/enclave/snp/capture-error.ts'
-import { createKds, type FetchedFile } from '../../../src/enclave/snp/kds.ts'
+import { createKds, newKdsWaits, type FetchedFile } from '../../../src/enclave/snp/kds.ts'
 
 const CHIP_ID = new Uint8Array(64).fill(0xab)
 const GENOA = {
@@ -10,7 +10,7 @@ const GENOA = {
   tcb: { bootloader: 10, tee: 0, snp: 27, microcode: 88 },
 } as const
 
-function setUp(answers: readonly (Partial<FetchedFile> | Error)[] = []) {
+function setUp(answers: readonly (Partial<FetchedFile> | Error)[] = [], waits = newKdsWaits()) {
   const asked: string[] = []
   const clock = { now: 1_000_000 }
   const kds = createKds(
@@ -20,6 +20,7 @@ function setUp(answers: readonly (Partial<FetchedFile> | Error)[] = []) {
       return { status: 200, retryAfter: undefined, body: utf8('x'), ...answer }
     },
     () => clock.now,
+    waits,
   )
   return { kds, asked, clock }
 }
@@ -76,6 +77,21 @@ describe('createKds', () => {
     expect(asked).toHaveLength(2)
   })
 
+  it('asks no sooner than all threads of the daemon together may', async () => {
+    const waits = newKdsWaits()
+    const first = setUp([{ status: 429 }], waits)
+    const second = setUp([], waits)
+    await second.kds.vcek(GENOA)
+    expect(await told(first.kds.vcek(GENOA))).toBe(refused("AMD's key service was just asked"))
+    expect(await told(first.kds.authorities('genoa', 'vcek'))).toBe(
+      refused("AMD's key service answered 429"),
+    )
+    expect(await told(second.kds.authorities('genoa', 'vcek'))).toBe(
+      refused("AMD's key service asked to wait"),
+    )
+    expect([first, second].map(({ asked }) => asked.length)).toEqual([1, 1])
+  })
+
   it.each([
     ['30', 30_000],
     ['1', 10_000],
@@ -95,6 +111,18 @@ describe('createKds', () => {
     clock.now += 1
     await kds.authorities('genoa', 'vcek')
     expect(asked).toHaveLength(2)
+  })
+
+  it('waits no longer than it would have where the clock is set back meanwhile', async () => {
+    const { kds, asked, clock } = setUp([{}, { status: 429, retryAfter: '9999' }])
+    await kds.vcek(GENOA)
+    expect(await told(kds.authorities('genoa', 'vcek'))).toBe(
+      refused("AMD's key service answered 429"),
+    )
+    clock.now -= 900_000
+    await kds.authorities('genoa', 'vcek')
+    await kds.vcek(GENOA)
+    expect(asked).toHaveLength(4)
   })
 
   it('says when the service cannot be reached or does not know the chip', async () => {

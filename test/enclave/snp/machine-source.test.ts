@@ -138,10 +138,13 @@ describe('createMachineSource', () => {
     expect(asked).toContain('vcek')
   })
 
-  it('verifies kept certificates again, and replaces damaged ones', async () => {
+  it.each([
+    ['other text', utf8('damaged')],
+    ['bytes that are no text', new Uint8Array(7).fill(0xff)],
+  ])('verifies kept certificates again, and replaces those that are %s', async (_what, damaged) => {
     const { source, directory } = await setUp({})
     await source.capture(DATA)
-    for (const name of await readdir(directory)) await writeFile(join(directory, name), 'damaged')
+    for (const name of await readdir(directory)) await writeFile(join(directory, name), damaged)
     const later = await setUp({ directory })
     expect((await later.source.capture(DATA)).chainPem).toBe(chip.pem)
     expect(later.asked).toEqual(['vcek', 'authorities'])

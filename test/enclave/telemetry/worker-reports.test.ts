@@ -69,12 +69,25 @@ describe('the reports of the workers of a host', () => {
     expect(others).toMatchObject({ open_requests: 1, resting: { 'nova/a': 0.5 } })
   })
 
-  test('never fall and never pile up, however often a worker was started', () => {
+  test('count every worker once, also where more of them run than are kept of those that have ended', () => {
     const reports = new WorkerReports(
       () => 0,
       () => HOST,
     )
+    for (const count of [1, 2]) {
+      for (let worker = 0; worker < 100; worker++) reports.take(report(`worker ${worker}`, count))
+      expect(countOf(reports.total())).toBe(100 * count)
+    }
+  })
+
+  test('never fall and never pile up, however often a worker was started', () => {
+    let now = 0
+    const reports = new WorkerReports(
+      () => now,
+      () => HOST,
+    )
     for (let turn = 1; turn <= 500; turn++) {
+      now += 10_000
       reports.take(report(`start ${turn}`, 1))
       expect(countOf(reports.total())).toBe(turn)
     }

@@ -60,7 +60,7 @@ describe('a restarter', () => {
       await wait(11_000)
     }
     expect(events.died.mock.calls.map(([, ms]) => ms)).toEqual([3_000, 4_500, 6_750, 10_125])
-    expect(events.gaveUp).toHaveBeenCalledExactlyOnceWith('death 5')
+    expect(events.gaveUp).toHaveBeenCalledExactlyOnceWith('death 5', 5)
     expect(start).toHaveBeenCalledTimes(5)
   })
 
@@ -70,7 +70,7 @@ describe('a restarter', () => {
     start.mockRejectedValue(new Error('did not come up'))
     killLast('exit status 1')
     await wait(60_000)
-    expect(events.gaveUp).toHaveBeenCalledExactlyOnceWith('did not come up')
+    expect(events.gaveUp).toHaveBeenCalledExactlyOnceWith('did not come up', 5)
   })
 
   test('forgets deaths that are more than a minute old', async () => {

@@ -5,6 +5,7 @@ import { canonicalJson } from '../../../protocol/canonical-json.ts'
 import { sha256, sha256Hex } from '../../../protocol/digest.ts'
 import { readDocument } from '../../../protocol/read-document.ts'
 import { parseStrictJson } from '../../../protocol/strict-json.ts'
+import { unixSeconds } from '../../../protocol/timestamp.ts'
 import { EvidenceRefused } from '../../evidence-refused.ts'
 import { readDstackEvents, type DstackMachine } from '../dstack/report.ts'
 import { readVmConfig } from '../dstack/vm-config.ts'
@@ -14,12 +15,8 @@ const NAME = 'ACI report'
 const hex = z.string().regex(/^([0-9a-f]{2})+$/)
 const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/)
 
-/** The end of the year 9999: RFC 3339 cannot express later times, and much later ones are not valid dates. */
-const LAST_SECOND = 253_402_300_799
-
 const keysetSchema = z.looseObject({
-  /** Unix seconds. */
-  not_after: z.int().min(0).max(LAST_SECOND),
+  not_after: unixSeconds,
   receipt_signing_keys: z
     .array(z.looseObject({ key_id: z.string(), algo: z.string(), public_key: z.string() }))
     .max(64),

@@ -7,6 +7,7 @@ import {
   type Bytes,
 } from '../../../protocol/bytes.ts'
 import { canonicalJson } from '../../../protocol/canonical-json.ts'
+import { sha384 } from '../../../protocol/digest.ts'
 import type { DstackEvent } from './report.ts'
 import { EvidenceRefused } from '../../evidence-refused.ts'
 
@@ -113,8 +114,4 @@ function textOf(event: DstackEvent | undefined): string | undefined {
   } catch {
     return undefined
   }
-}
-
-async function sha384(bytes: Bytes): Promise<Bytes> {
-  return new Uint8Array(await crypto.subtle.digest('SHA-384', bytes))
 }

@@ -1,7 +1,8 @@
 import { decode } from 'cborg'
-import { fromBase64, fromUtf8, type Bytes } from '../../../protocol/bytes.ts'
+import { fromBase64, type Bytes } from '../../../protocol/bytes.ts'
 import { sha256Hex } from '../../../protocol/digest.ts'
 import { MalformedEvidence } from '../../../protocol/malformed-evidence.ts'
+import { readText } from '../../../protocol/read-document.ts'
 import { EvidenceRefused } from '../../evidence-refused.ts'
 import type { ImageFiles } from './vm-config.ts'
 
@@ -44,19 +45,11 @@ export async function readImageMeasurement(
 
 /** The digest in the only line of `sha256sum` output for this file; undefined where there is not exactly one. */
 function listedDigest(list: Bytes, fileName: string): string | undefined {
-  const lines = textOf(list).split('\n')
+  const lines = readText(list, NAME).split('\n')
   const [found, ...more] = lines
     .map((line) => /^([0-9a-f]{64}) [ *](.+)$/.exec(line.trim()))
     .filter((line) => line?.[2] === fileName)
   return more.length > 0 ? undefined : found?.[1]
-}
-
-function textOf(bytes: Bytes): string {
-  try {
-    return fromUtf8(bytes)
-  } catch {
-    throw new MalformedEvidence(NAME, 'not UTF-8')
-  }
 }
 
 function decodeBase64(text: string): Bytes {

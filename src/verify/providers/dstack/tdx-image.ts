@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { concatBytes, equalBytes, fromHex, utf8, type Bytes } from '../../../protocol/bytes.ts'
+import { sha384 } from '../../../protocol/digest.ts'
 import { readDocument } from '../../../protocol/read-document.ts'
 import { EvidenceRefused } from '../../evidence-refused.ts'
 import { guidBytes } from '../../launch/guid.ts'
@@ -151,8 +152,4 @@ async function extend(digests: readonly Uint8Array[]): Promise<Bytes> {
     register = await sha384(concatBytes(register, one))
   }
   return register
-}
-
-async function sha384(bytes: Bytes): Promise<Bytes> {
-  return new Uint8Array(await crypto.subtle.digest('SHA-384', bytes))
 }
