@@ -150,7 +150,7 @@ describe('the admin command', () => {
     expect(await admin(...from, file, 'customers', 'list')).toEqual(expect.any(Object))
     chmodSync(file, 0o644)
     await expect(admin(...from, file, 'customers', 'list')).rejects.toThrow(
-      `ADMIN_TOKEN_FILE: ${file} is open to every user (mode 0644): chmod 600 it`,
+      `--token-file: ${file} is open to every user (mode 0644): chmod 600 it`,
     )
     const piped = ['--base-url', stack.local.base_url, '--token-file', '-', 'customers', 'list']
     const run = spawnSync(
