@@ -1,19 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { WrittenStreams } from '../../../src/enclave/egress/written-streams.ts'
 import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
+import { RECORD } from './chunk-client.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
-
-const RECORD: StreamRecord = {
-  ending: { kind: 'complete' },
-  finish_reason: 'stop',
-  counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
-  tail: { events: 0, blocks: 0, open: null, output: [] },
-  provider_response_id: null,
-  provider_sha256: 'a'.repeat(64),
-  client_sha256: 'b'.repeat(64),
-}
 
 /** Adds a stream that has ended, and whose record must be kept for so long; returns what says that the worker has left. */
 function add(streams: WrittenStreams, name: string, keptMs: number, dropped = () => {}) {
