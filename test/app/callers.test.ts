@@ -71,11 +71,19 @@ const ROUTES: readonly WorldRoute[] = [
   })),
 ]
 
+/** Unpacking a swelling stream takes a second of CPU, before the first delta and beyond the usual limits on a busy machine. */
+const TIMEOUTS = {
+  sync_attempt_ms: undefined,
+  first_delta_ms: 20_000,
+  stream_open_ms: 30_000,
+  stream_ms: 30_000,
+}
+
 let world: World
 let customer: Customer
 
 beforeAll(async () => {
-  world = await openWorld(ROUTES, { timeouts: { sync_attempt_ms: undefined } })
+  world = await openWorld(ROUTES, { timeouts: TIMEOUTS })
   customer = await world.newCustomer()
 }, 120_000)
 afterAll(() => world.close())
