@@ -1,11 +1,11 @@
 import {
   CHUNK_WINDOW_BYTES,
-  MAX_CHUNK_BYTES,
   MAX_MESSAGE_BODY_BYTES,
   MESSAGE_KINDS,
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
+import { ChunkWindow } from './chunk-window.ts'
 import type { WorkerBody } from './worker-body.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -17,23 +17,21 @@ export type SendChunk = (message: Pick<LinkMessage, 'kind' | 'body'>) => void
 export type MaxRecordBytes = () => number
 
 /**
- * Sends the chunks of one stream over the connection that carries all streams of a worker. The worker reports how many
- * bytes its client has taken; at most one window of bytes is in flight.
+ * Sends the chunks of one stream over the connection that carries all streams of a worker, followed by the record that the
+ * stream is settled by.
  */
 export class SentChunks implements WorkerBody {
   readonly #send: SendChunk
   readonly #maxRecordBytes: MaxRecordBytes
+  readonly #window = new ChunkWindow()
   readonly #onDrain: (() => void)[] = []
   readonly #onClose: (() => void)[] = []
-  /** Chunks that do not fit into the window yet. */
-  #waiting: Uint8Array[] = []
-  #waitingBytes = 0
-  #underWay = 0
+  /** `finished` once all chunks and the end were sent; `cut` when the rest is not sent. */
+  #state: 'open' | 'finished' | 'cut' = 'open'
+  /** Whether nothing more is written. */
   #isEnded = false
   /** Set by `close`; sent with the end, after all waiting chunks. */
   #record: StreamRecord | undefined
-  #isOver = false
-  #isCut = false
   /** Whether nothing more is sent: the worker was sent the end, or must not be. */
   #isSilent = false
   #hasRecord = false
@@ -44,11 +42,11 @@ export class SentChunks implements WorkerBody {
   }
 
   get destroyed(): boolean {
-    return this.#isCut
+    return this.#state === 'cut'
   }
 
   get writableFinished(): boolean {
-    return this.#isOver && !this.#isCut
+    return this.#state === 'finished'
   }
 
   /** Whether the worker was sent the record. */
@@ -57,13 +55,10 @@ export class SentChunks implements WorkerBody {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (this.#isCut || this.#isEnded) return true
-    for (let at = 0; at < bytes.length; at += MAX_CHUNK_BYTES) {
-      this.#waiting.push(bytes.subarray(at, at + MAX_CHUNK_BYTES))
-    }
-    this.#waitingBytes += bytes.length
+    if (this.#state === 'cut' || this.#isEnded) return true
+    this.#window.add(bytes)
     this.#sendWaiting()
-    return !this.#isFull
+    return !this.#window.isFull
   }
 
   /** Nothing is written after this; `close` sends the record. */
@@ -86,7 +81,7 @@ export class SentChunks implements WorkerBody {
   close(record: StreamRecord): void {
     this.#isEnded = true
     this.#record = record
-    if (this.#isCut) this.#sendRecord(record)
+    if (this.#state === 'cut') this.#sendRecord(record)
     else this.#sendWaiting()
   }
 
@@ -95,54 +90,42 @@ export class SentChunks implements WorkerBody {
    * @throws RangeError when that is more than was sent
    */
   taken(bytes: number): void {
-    if (bytes > this.#underWay) throw new RangeError('more was taken than was sent')
-    const wasFull = this.#isFull
-    this.#underWay -= bytes
+    const wasFull = this.#window.isFull
+    this.#window.taken(bytes)
     this.#sendWaiting()
-    if (!wasFull || this.#isFull || this.#isEnded) return
+    if (!wasFull || this.#window.isFull || this.#isEnded) return
     for (const listener of this.#onDrain) listener()
   }
 
   /** The worker wants no more chunks. It always gets an end, with the record if there is one. */
   cut(): void {
-    if (this.#isOver) return
+    if (this.#state !== 'open') return
     this.#dropWaiting()
     if (this.#record !== undefined) this.#sendRecord(this.#record)
     // If the stream was still open, this ends it: its `close` listener calls `close` with the record.
-    this.#over()
+    this.#tellListeners()
     if (!this.#isSilent) this.#sendEnd(NOTHING)
   }
 
   /** Stops without sending anything more: the worker's connection has ended, or the stream is refused. */
   drop(): void {
-    if (this.#isOver) return
+    if (this.#state !== 'open') return
     this.#isSilent = true
     this.#dropWaiting()
-    this.#over()
+    this.#tellListeners()
   }
 
   #dropWaiting(): void {
-    this.#isCut = true
-    this.#waiting = []
-    this.#waitingBytes = 0
-  }
-
-  get #isFull(): boolean {
-    return this.#underWay + this.#waitingBytes >= CHUNK_WINDOW_BYTES
+    this.#state = 'cut'
+    this.#window.clear()
   }
 
   #sendWaiting(): void {
-    for (;;) {
-      const [body] = this.#waiting
-      if (body === undefined || this.#underWay + body.length > CHUNK_WINDOW_BYTES) break
-      this.#waiting.shift()
-      this.#waitingBytes -= body.length
-      this.#underWay += body.length
-      this.#send({ kind: MESSAGE_KINDS.chunk, body })
-    }
-    if (this.#record === undefined || this.#waiting.length > 0 || this.#isOver) return
+    for (const body of this.#window.due()) this.#send({ kind: MESSAGE_KINDS.chunk, body })
+    if (this.#record === undefined || this.#window.hasWaiting || this.#state !== 'open') return
+    this.#state = 'finished'
     this.#sendRecord(this.#record)
-    this.#over()
+    this.#tellListeners()
   }
 
   #sendRecord(record: StreamRecord): void {
@@ -150,7 +133,7 @@ export class SentChunks implements WorkerBody {
     const body = Buffer.from(JSON.stringify(record))
     // Any number of streams may be cut at once. The record of each must then not take more of the connection than its
     // window did.
-    const maxBytes = this.#isCut ? CHUNK_WINDOW_BYTES : this.#maxRecordBytes()
+    const maxBytes = this.#state === 'cut' ? CHUNK_WINDOW_BYTES : this.#maxRecordBytes()
     this.#hasRecord = body.length <= maxBytes
     this.#sendEnd(this.#hasRecord ? body : NOTHING)
   }
@@ -160,8 +143,7 @@ export class SentChunks implements WorkerBody {
     this.#send({ kind: MESSAGE_KINDS.end, body })
   }
 
-  #over(): void {
-    this.#isOver = true
+  #tellListeners(): void {
     for (const listener of this.#onClose.splice(0)) listener()
   }
 }
