@@ -3,7 +3,7 @@ import type { After } from './batching/deadline-timer.ts'
 import type { Readiness } from './batching/readiness.ts'
 import type { Coalescer } from './batching/coalescer.ts'
 import type { PresentedKey, Random } from './auth/api-key.ts'
-import type { Seat } from './chunks/seat.ts'
+import type { ChunkStream } from './chunks/chunk-stream.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { EnterDeps } from './limits/fair-limiter.ts'
@@ -71,10 +71,10 @@ export interface Context extends Settings {
   /** Sets all timeouts of the request on one timer. */
   readonly after: After
   /**
-   * Reserves a seat for a stream whose chunks the daemon sends separately; undefined where they come in the answer to the
+   * Opens a stream whose chunks the daemon sends separately; undefined where they come in the answer to the
    * call.
    */
-  readonly chunkSeat: () => Seat | undefined
+  readonly openChunkStream: () => ChunkStream | undefined
   /** The join window of the streams that this isolate reads and writes itself. */
   readonly joinWindow: JoinWindow
   /** A new UUID v4. */

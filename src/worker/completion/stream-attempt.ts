@@ -21,7 +21,7 @@ import type { ChunkSource } from './chunk-source.ts'
 import type { LastEvents } from './format.ts'
 import type { AcceptedAttempt, CommittedStream, OpenStream } from './open-stream.ts'
 import { readToCommit } from './read-stream.ts'
-import { SeatedChunks } from './seated-chunks.ts'
+import { ChunkStreamSource } from './chunk-stream-source.ts'
 import { WrittenStream } from './written-stream.ts'
 
 /**
@@ -45,8 +45,8 @@ export function streamAttempt(
       const body = buildChatBody(chat, route, attempt.effort, admitted.cacheSalt)
       const head = answerHead(admitted, route.id)
       const ordered = isCarried(route) ? order(admitted, route, head) : undefined
-      const seat = ordered && context.chunkSeat()
-      const seated = seat && new SeatedChunks(seat, clock.signal)
+      const chunkStream = ordered && context.openChunkStream()
+      const sent = chunkStream && new ChunkStreamSource(chunkStream, clock.signal)
       const reply = await callProvider({
         route,
         path: '/chat/completions',
@@ -55,7 +55,7 @@ export function streamAttempt(
         accept: 'text/event-stream',
         clock,
         constraints: admitted.constraints,
-        ordered: ordered && { ...ordered, seat: seat?.address },
+        ordered: ordered && { ...ordered, to: chunkStream?.address },
         ...callDeps(context),
         classify: classifyResponse,
       })
@@ -63,7 +63,7 @@ export function streamAttempt(
       // Hashed while the provider works, so that no delta waits for it.
       const requestDigest = await sha256Hex(body)
       const last = admitted.format.lastEvents(head)
-      const written = chunkSource(reply, seated)
+      const written = chunkSource(reply, sent)
       const reading = { attempt, clock, head, last, onAccepted }
       const source =
         ordered !== undefined && written !== undefined
@@ -126,10 +126,10 @@ function readHere(
 /** The source of the chunks that the daemon writes; undefined where the reply is the provider's own stream. */
 function chunkSource(
   reply: ProviderReply,
-  seated: SeatedChunks | undefined,
+  sent: ChunkStreamSource | undefined,
 ): ChunkSource | undefined {
-  if (reply.chunks === 'sent') return seated
-  seated?.leave()
+  if (reply.chunks === 'sent') return sent
+  sent?.leave()
   return reply.chunks === 'written' ? new AnsweredChunks(streamOf(reply)) : undefined
 }
 

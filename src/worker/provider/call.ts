@@ -28,7 +28,7 @@ export interface OrderedChunks {
   readonly order: ChunkOrder
   readonly ahead?: Bytes | undefined
   /** Where the daemon sends the chunks, instead of in the answer to the call. */
-  readonly seat?: ChunkAddress | undefined
+  readonly to?: ChunkAddress | undefined
 }
 
 /** One call of a provider's endpoint. */
@@ -59,7 +59,7 @@ export interface ProviderCall {
 export interface ProviderReply {
   readonly response: LinkAnswer
   /**
-   * Set where the daemon writes what the client receives. `written`: the body is that; `sent`: it is sent to the seat of the
+   * Set where the daemon writes what the client receives. `written`: the body is that; `sent`: it is sent to the address in the
    * order. Undefined: the body is the provider's.
    */
   readonly chunks: 'written' | 'sent' | undefined
@@ -168,12 +168,12 @@ function carriedInit(call: ProviderCall): LinkInit {
     },
     body: withAhead(body, ordered?.ahead),
     whole: orderedWhole,
-    hasSmallAnswer: ordered?.seat !== undefined,
+    hasSmallAnswer: ordered?.to !== undefined,
   }
 }
 
-function orderHeader({ order, seat }: OrderedChunks): string {
-  return printChunkOrder(seat === undefined ? order : { ...order, to: seat })
+function orderHeader({ order, to }: OrderedChunks): string {
+  return printChunkOrder(to === undefined ? order : { ...order, to })
 }
 
 /** @param signal the attempt's signal, in the form that the call needs */

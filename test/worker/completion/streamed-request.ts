@@ -19,7 +19,7 @@ import { carriedCall } from '../../support/carried-call.ts'
 import { addCustomer, askOf } from '../../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 import type { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
-import type { Seat } from '../../../src/worker/chunks/seat.ts'
+import type { ChunkStream } from '../../../src/worker/chunks/chunk-stream.ts'
 import type { LinkInit } from '../../../src/worker/link/link-calls.ts'
 import type { Once } from '../../../src/worker/idempotency/once.ts'
 
@@ -67,7 +67,7 @@ export interface Given {
   readonly takeMemory?: (bytes: number) => void
   readonly neverAnswers?: boolean
   /** Where the chunks may be sent. */
-  readonly seat?: Seat
+  readonly chunkStream?: ChunkStream
   /** Where the daemon says that they are; in its answer unless given. */
   readonly chunks?: string
   readonly endStream?: () => Promise<StreamRecord>
@@ -85,7 +85,7 @@ export async function streamed({
   reads: given = [written ? OPENING : WHOLE],
   takeMemory = () => {},
   neverAnswers = false,
-  seat,
+  chunkStream,
   chunks = 'written',
   endStream = async () => RECORD,
   once,
@@ -150,7 +150,7 @@ export async function streamed({
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
     aside: (wait: () => Promise<unknown>) => wait(),
     carriedCalls: { begin: () => carriedCall() },
-    chunkSeat: () => seat,
+    openChunkStream: () => chunkStream,
     joinWindow: new JoinWindow(Date.now, 3_000),
     waitUntil: (work: Promise<unknown>) => void works.push(work),
   }

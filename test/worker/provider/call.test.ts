@@ -120,18 +120,18 @@ describe('a call through the daemon', () => {
 })
 
 describe('an order for chunks', () => {
-  const seat = { connection: CHUNK_ORDER.stream, stream: 3 }
+  const to = { connection: CHUNK_ORDER.stream, stream: 3 }
   const parsed = () => parseChunkOrder(String(sent?.['x-cmr-chunks']))
   const chunksIn = (headers: Record<string, string>, ordered?: OrderedChunks) =>
     call({}, new Response('{}', { headers }), undefined, undefined, ordered)
 
-  it('names the seat to which they are to be sent, so that the answer is small', async () => {
-    await chunksIn({}, { order: CHUNK_ORDER, seat })
-    expect([parsed(), hasSmallAnswer]).toEqual([{ ...CHUNK_ORDER, to: seat }, true])
+  it('names the address to which they are to be sent, so that the answer is small', async () => {
+    await chunksIn({}, { order: CHUNK_ORDER, to })
+    expect([parsed(), hasSmallAnswer]).toEqual([{ ...CHUNK_ORDER, to }, true])
   })
 
   it('names none where they are to come in the answer', async () => {
-    await chunksIn({}, { order: CHUNK_ORDER, seat: undefined })
+    await chunksIn({}, { order: CHUNK_ORDER, to: undefined })
     expect([parsed(), hasSmallAnswer]).toEqual([CHUNK_ORDER, false])
   })
 
@@ -145,7 +145,7 @@ describe('an order for chunks', () => {
     ['written', { 'x-cmr-chunks': 'written' }],
     [undefined, {}],
   ])('is answered with where they are (%s)', async (chunks, headers) => {
-    const reply = await chunksIn(headers, { order: CHUNK_ORDER, seat })
+    const reply = await chunksIn(headers, { order: CHUNK_ORDER, to })
     expect(reply.chunks).toBe(chunks)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openChunkSeats } from '../../../src/worker/chunks/chunk-seats.ts'
+import { openChunkStreams } from '../../../src/worker/chunks/chunk-streams.ts'
 import { ChunkSwitch, type ChunkStub } from '../../../src/worker/chunks/chunk-switch.ts'
 import type { ObjectNamespace } from '../../../src/worker/storage/object-call.ts'
 
@@ -39,18 +39,18 @@ function set() {
   return { chunkSwitch, asked, CHUNKS, PIPES, host, kept }
 }
 
-describe('the seats of an isolate', () => {
+describe('the chunk streams of an isolate', () => {
   it('come of its one object, whose stub is made anew each time', async () => {
     const { chunkSwitch, asked, CHUNKS, PIPES, host, kept } = set()
-    const seats = openChunkSeats({ CHUNKS, PIPES }, { ...host, chunkSwitch })
-    seats.prepare()
+    const streams = openChunkStreams({ CHUNKS, PIPES }, { ...host, chunkSwitch })
+    streams.prepare()
     await Promise.all(kept)
     expect([asked, kept.length]).toEqual([['chunks', 'get', 'open'], 1])
-    expect(seats.seat()).toBeUndefined()
+    expect(streams.open()).toBeUndefined()
     chunkSwitch.offer(chunkSwitch.begin())
-    const seat = seats.seat()
-    expect(seat?.address).toEqual({ connection: 'id-1', stream: 1 })
-    await seat?.openForClient()
+    const chunkStream = streams.open()
+    expect(chunkStream?.address).toEqual({ connection: 'id-1', stream: 1 })
+    await chunkStream?.openForClient()
     expect(asked).toEqual(['chunks', 'get', 'open', 'http://pipes/id-1.1'])
   })
 
@@ -61,8 +61,8 @@ describe('the seats of an isolate', () => {
       ...(lacks !== 'namespace' && { CHUNKS }),
       ...(lacks !== 'way to pipes' && { PIPES }),
     }
-    const seats = openChunkSeats(env, lacks === 'switch' ? host : { ...host, chunkSwitch })
-    seats.prepare()
-    expect([seats.seat(), asked, kept]).toEqual([undefined, [], []])
+    const streams = openChunkStreams(env, lacks === 'switch' ? host : { ...host, chunkSwitch })
+    streams.prepare()
+    expect([streams.open(), asked, kept]).toEqual([undefined, [], []])
   })
 })

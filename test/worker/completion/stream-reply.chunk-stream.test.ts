@@ -4,7 +4,7 @@ import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
 import type { Once } from '../../../src/worker/idempotency/once.ts'
 import { AnswerRecorder } from '../../../src/worker/idempotency/answer-recorder.ts'
 import { ownTimers } from '../../support/own-timers.ts'
-import { pipedSeat } from '../chunks/piped-seat.ts'
+import { pipedChunkStream } from '../chunks/piped-chunk-stream.ts'
 import {
   BILLED,
   NOT_BILLED,
@@ -25,18 +25,18 @@ const NOTHING = new Uint8Array(0)
 const sent = (record: StreamRecord) => utf8(JSON.stringify(record))
 const WHOLE_ANSWER = /^data: .*"content":"one".*"finish_reason":"stop".*data: \[DONE\]\n\n$/s
 
-/** A stream whose chunks come to a seat, unless its daemon does otherwise. */
-async function seated(given: Partial<Given> = {}) {
-  const { seat, ended, served } = pipedSeat()
+/** A stream whose chunks the runtime moves, unless its daemon does otherwise. */
+async function sentSeparately(given: Partial<Given> = {}) {
+  const { chunkStream, ended, served } = pipedChunkStream()
   const asked: string[] = []
   const endStream = async () => {
     asked.push('end')
     // The daemon ends the chunks first.
-    seat.takeEnd(NOTHING)
+    chunkStream.takeEnd(NOTHING)
     return STOPPED
   }
-  const parts = await streamed({ written: true, chunks: 'sent', seat, endStream, ...given })
-  return { ...parts, seat, ended, served, asked }
+  const parts = await streamed({ written: true, chunks: 'sent', chunkStream, endStream, ...given })
+  return { ...parts, chunkStream, ended, served, asked }
 }
 
 /** What a request with a key of its own needs, and the answers that were kept. */
@@ -54,13 +54,13 @@ function recording() {
   return { kept, once: parts as unknown as Once }
 }
 
-describe('a stream whose chunks are sent to a seat', () => {
+describe('a stream whose chunks are sent separately', () => {
   test('begins with its first chunk, is delivered, and billed by the record that came with its end', async () => {
     const timers = ownTimers()
-    const { answer, seat, ledger, asked, ended, served } = await seated()
-    seat.take(utf8(OPENING))
+    const { answer, chunkStream, ledger, asked, ended, served } = await sentSeparately()
+    chunkStream.take(utf8(OPENING))
     const text = (await answer).text()
-    seat.takeEnd(sent(RECORD))
+    chunkStream.takeEnd(sent(RECORD))
     expect(await text).toMatch(WHOLE_ANSWER)
     expect(await ledger()).toEqual(BILLED)
     expect([asked, ended, timers.left()]).toEqual([[], [false], 0])
@@ -68,8 +68,8 @@ describe('a stream whose chunks are sent to a seat', () => {
   })
 
   test('that fails before its first chunk is refused, and costs nothing', async () => {
-    const { answer, seat, ledger, served } = await seated()
-    seat.takeEnd(sent(LOST))
+    const { answer, chunkStream, ledger, served } = await sentSeparately()
+    chunkStream.takeEnd(sent(LOST))
     expect(await textOf(answer)).toBe(
       'refused: routes_unavailable No route for this request is available.',
     )
@@ -78,8 +78,8 @@ describe('a stream whose chunks are sent to a seat', () => {
   })
 
   test('whose connection ends before its first chunk is refused, and costs nothing', async () => {
-    const { answer, seat, ledger, ended } = await seated()
-    seat.lose()
+    const { answer, chunkStream, ledger, ended } = await sentSeparately()
+    chunkStream.lose()
     expect(await textOf(answer)).toBe(
       'refused: service_unavailable The enclave that signs receipts cannot be reached.',
     )
@@ -90,15 +90,15 @@ describe('a stream whose chunks are sent to a seat', () => {
     'ends with its client (whose %s ends), and what was produced is billed',
     async (notice) => {
       const client = new AbortController()
-      const { answer, seat, ledger, asked, ended, served } = await seated({
+      const { answer, chunkStream, ledger, asked, ended, served } = await sentSeparately({
         clientSignal: client.signal,
       })
-      seat.take(utf8(OPENING))
+      chunkStream.take(utf8(OPENING))
       const { body } = await answer
       if (notice === 'response') await body?.cancel()
       else client.abort()
-      await seat.over
-      seat.takeEnd(sent(STOPPED))
+      await chunkStream.over
+      chunkStream.takeEnd(sent(STOPPED))
       expect(await ledger()).toEqual(BILLED)
       expect([asked, ended]).toEqual([[], [true]])
       await body?.cancel()
@@ -109,13 +109,15 @@ describe('a stream whose chunks are sent to a seat', () => {
   test('whose client leaves before its first chunk is billed by the answer to that, and leaves no timer', async () => {
     const timers = ownTimers()
     const client = new AbortController()
-    const { answer, seat, ledger, asked, ended } = await seated({ clientSignal: client.signal })
+    const { answer, chunkStream, ledger, asked, ended } = await sentSeparately({
+      clientSignal: client.signal,
+    })
     const told = textOf(answer)
     // The provider has accepted the request by then.
     for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
     client.abort()
-    await seat.over
-    seat.takeEnd(sent(STOPPED))
+    await chunkStream.over
+    chunkStream.takeEnd(sent(STOPPED))
     expect(await told).toMatch(/^refused: /)
     expect(await ledger()).toEqual(BILLED)
     expect([asked, ended, timers.left()]).toEqual([[], [true], 0])
@@ -123,8 +125,8 @@ describe('a stream whose chunks are sent to a seat', () => {
 
   test('whose time is up ends with an error event after its last chunk, and is billed', async () => {
     const timeouts = { stream_ms: 60_000 }
-    const { answer, seat, ledger, asked } = await seated({ timeouts })
-    seat.take(utf8(OPENING))
+    const { answer, chunkStream, ledger, asked } = await sentSeparately({ timeouts })
+    chunkStream.take(utf8(OPENING))
     const text = (await answer).text()
     await vi.advanceTimersByTimeAsync(60_000)
     expect(await text).toMatch(
@@ -136,8 +138,8 @@ describe('a stream whose chunks are sent to a seat', () => {
   test('whose time is up is closed where its client does not read, and is billed', async () => {
     const timers = ownTimers()
     const timeouts = { stream_ms: 60_000 }
-    const { answer, seat, ledger } = await seated({ timeouts })
-    seat.take(utf8(OPENING))
+    const { answer, chunkStream, ledger } = await sentSeparately({ timeouts })
+    chunkStream.take(utf8(OPENING))
     const { body } = await answer
     await vi.advanceTimersByTimeAsync(62_000)
     expect(await ledger()).toEqual(BILLED)
@@ -146,10 +148,10 @@ describe('a stream whose chunks are sent to a seat', () => {
   })
 
   test('whose daemon is lost in the middle ends with an error event after an event that is ended, and is billed', async () => {
-    const { answer, seat, ledger, asked, ended } = await seated()
-    seat.take(utf8(`${OPENING}data: {"id"`))
+    const { answer, chunkStream, ledger, asked, ended } = await sentSeparately()
+    chunkStream.take(utf8(`${OPENING}data: {"id"`))
     const text = (await answer).text()
-    seat.lose()
+    chunkStream.lose()
     expect(await text).toMatch(
       /"content":"one"[^\n]*\n\ndata: \{"id"\n\ndata: \{"error":[^\n]*"message":"The enclave that signs receipts cannot be reached\."[^\n]*"code":"service_unavailable"/,
     )
@@ -158,10 +160,10 @@ describe('a stream whose chunks are sent to a seat', () => {
 
   test('that is recorded for repeats is read here, and is kept as it was delivered', async () => {
     const { once, kept } = recording()
-    const { answer, seat, ledger, served } = await seated({ once })
-    seat.take(utf8(OPENING))
+    const { answer, chunkStream, ledger, served } = await sentSeparately({ once })
+    chunkStream.take(utf8(OPENING))
     const text = (await answer).text()
-    seat.takeEnd(sent(RECORD))
+    chunkStream.takeEnd(sent(RECORD))
     expect(await text).toMatch(WHOLE_ANSWER)
     expect([kept, await ledger()]).toEqual([[await text], BILLED])
     expect(await Promise.all(served)).toHaveLength(1)
@@ -169,13 +171,13 @@ describe('a stream whose chunks are sent to a seat', () => {
 
   test('that begins after its headers were sent is read here', async () => {
     const timeouts = { stream_headers_after_ms: 100, keep_alive_ms: 1_000 }
-    const { answer, seat, ledger, served } = await seated({ timeouts })
+    const { answer, chunkStream, ledger, served } = await sentSeparately({ timeouts })
     await vi.advanceTimersByTimeAsync(100)
     const text = (await answer).text()
     expect(served).toEqual([])
     await vi.advanceTimersByTimeAsync(1_000)
-    seat.take(utf8(OPENING))
-    seat.takeEnd(sent(RECORD))
+    chunkStream.take(utf8(OPENING))
+    chunkStream.takeEnd(sent(RECORD))
     expect(await text).toMatch(/^: keep-alive\n\ndata: .*"content":"one".*\[DONE\]\n\n$/s)
     expect(await ledger()).toEqual(BILLED)
     expect(await Promise.all(served)).toHaveLength(1)
@@ -183,19 +185,19 @@ describe('a stream whose chunks are sent to a seat', () => {
 
   test('that is read here ends with an error event where its daemon is lost', async () => {
     const { once } = recording()
-    const { answer, seat, ledger } = await seated({ once })
-    seat.take(utf8(OPENING))
+    const { answer, chunkStream, ledger } = await sentSeparately({ once })
+    chunkStream.take(utf8(OPENING))
     const body = (await answer).body?.pipeThrough(new TextDecoderStream()).getReader()
     expect((await body?.read())?.value).toBe(OPENING)
-    seat.lose()
+    chunkStream.lose()
     expect((await body?.read())?.value).toMatch(/^data: \{"error":.*"code":"service_unavailable"/)
     expect(await ledger()).toEqual(BILLED)
   })
 })
 
-describe('a seat', () => {
+describe('a chunk stream', () => {
   test('is given up where the chunks come in the answer', async () => {
-    const { answer, ledger, ended, served } = await seated({
+    const { answer, ledger, ended, served } = await sentSeparately({
       chunks: 'written',
       endStream: async () => RECORD,
     })
@@ -205,7 +207,7 @@ describe('a seat', () => {
 
   test('is given up where its attempt fails', async () => {
     const timeouts = { stream_open_ms: 1_000 }
-    const { answer, ledger, asked, ended } = await seated({ neverAnswers: true, timeouts })
+    const { answer, ledger, asked, ended } = await sentSeparately({ neverAnswers: true, timeouts })
     const told = textOf(answer)
     await vi.advanceTimersByTimeAsync(1_000)
     expect(await told).toBe('refused: routes_unavailable No route began to answer in time.')

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
-import { SeatedClient } from '../../../src/worker/completion/seated-client.ts'
+import { ChunkStreamClient } from '../../../src/worker/completion/chunk-stream-client.ts'
 import { settled } from '../calls/fake-socket.ts'
-import { pipedSeat } from '../chunks/piped-seat.ts'
+import { pipedChunkStream } from '../chunks/piped-chunk-stream.ts'
 
 const RECORD = utf8('{}')
 
 async function set() {
-  const parts = pipedSeat()
+  const parts = pipedChunkStream()
   let disconnects = 0
-  const client = await SeatedClient.open(parts.seat, () => (disconnects += 1))
+  const client = await ChunkStreamClient.open(parts.chunkStream, () => (disconnects += 1))
   return {
     ...parts,
     client,
@@ -19,12 +19,12 @@ async function set() {
   }
 }
 
-describe('a client whose chunks come to a seat', () => {
+describe('a client whose chunks the runtime moves', () => {
   it('has them, what is sent after them and the last events, in order, and then the end', async () => {
-    const { client, seat, served } = await set()
+    const { client, chunkStream, served } = await set()
     const text = new Response(client.readable).text()
-    seat.take(utf8('one;'))
-    seat.takeEnd(RECORD)
+    chunkStream.take(utf8('one;'))
+    chunkStream.takeEnd(RECORD)
     await client.send(utf8('closing;'))
     await client.finish(utf8('last;'))
     expect(await text).toBe('one;closing;last;')
@@ -32,19 +32,19 @@ describe('a client whose chunks come to a seat', () => {
   })
 
   it('is told where the router ended it after chunks that were cut inside an event', async () => {
-    const { client, seat } = await set()
+    const { client, chunkStream } = await set()
     const text = new Response(client.readable).text()
-    seat.take(utf8('data: one\n\ndata: tw'))
-    seat.lose()
-    expect(await seat.over).toBe('cut')
+    chunkStream.take(utf8('data: one\n\ndata: tw'))
+    chunkStream.lose()
+    expect(await chunkStream.over).toBe('cut')
     await client.finish(utf8('data: error\n\n'))
     expect(await text).toBe('data: one\n\ndata: tw\n\ndata: error\n\n')
   })
 
   it('that leaves before it has all is told of once, and is sent nothing more', async () => {
     const parts = await set()
-    const { client, seat, ended, served } = parts
-    seat.take(utf8('one;'))
+    const { client, chunkStream, ended, served } = parts
+    chunkStream.take(utf8('one;'))
     await client.readable.cancel()
     await settled()
     expect([parts.disconnects, ended]).toEqual([1, [true]])
@@ -56,12 +56,12 @@ describe('a client whose chunks come to a seat', () => {
 
   it('that leaves once it has all chunks misses the last events alone', async () => {
     const parts = await set()
-    const { client, seat, served } = parts
+    const { client, chunkStream, served } = parts
     const reader = client.readable.getReader()
-    seat.take(utf8('one;'))
-    seat.takeEnd(RECORD)
+    chunkStream.take(utf8('one;'))
+    chunkStream.takeEnd(RECORD)
     await reader.read()
-    expect(await seat.over).toBe('taken')
+    expect(await chunkStream.over).toBe('taken')
     await reader.cancel()
     await client.finish(utf8('last;'))
     await Promise.all(served)
@@ -70,12 +70,12 @@ describe('a client whose chunks come to a seat', () => {
 
   it('that reads neither chunks nor last events is given up', async () => {
     const parts = await set()
-    const { client, seat } = parts
-    seat.take(utf8('one;'))
+    const { client, chunkStream } = parts
+    chunkStream.take(utf8('one;'))
     const finished = client.finish(utf8('last;'))
     client.abandon()
     await finished
-    expect([parts.disconnects, await seat.over]).toEqual([1, 'left'])
+    expect([parts.disconnects, await chunkStream.over]).toEqual([1, 'left'])
   })
 
   it('has bytes that are neither seen nor given here', async () => {
@@ -84,6 +84,6 @@ describe('a client whose chunks come to a seat', () => {
     expect(() => client.seal()).toThrow(
       'internal error: bytes that were not seen have no digest here',
     )
-    expect(() => client.take()).toThrow('internal error: chunks that do not come to the seat')
+    expect(() => client.take()).toThrow('internal error: the runtime moves these chunks')
   })
 })

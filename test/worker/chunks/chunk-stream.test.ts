@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { CHUNK_WINDOW_BYTES, TAKEN_STEP_BYTES } from '../../../src/protocol/link-messages.ts'
 import type { After } from '../../../src/worker/batching/deadline-timer.ts'
-import { Seat } from '../../../src/worker/chunks/seat.ts'
+import { ChunkStream } from '../../../src/worker/chunks/chunk-stream.ts'
 import { settled } from '../calls/fake-socket.ts'
 import { HandPipe } from './hand-pipe.ts'
 
@@ -19,85 +19,90 @@ function stateOf<T>(promise: Promise<T>): { value: T | 'pending' } {
 function set() {
   const told: number[] = []
   const ended: boolean[] = []
-  const seat = new Seat({
+  const chunkStream = new ChunkStream({
     address: ADDRESS,
     connect: async () => new ReadableStream(),
     tellTaken: (bytes) => void told.push(bytes),
     ended: (mayCome) => void ended.push(mayCome),
   })
   const pipe = new HandPipe()
-  const over = stateOf(seat.over)
-  const begun = stateOf(seat.begun)
+  const over = stateOf(chunkStream.over)
+  const begun = stateOf(chunkStream.begun)
   /** The object gets its end of the pipe. */
-  const serve = () => stateOf(seat.serve(pipe).then(() => 'served' as const))
-  return { seat, pipe, told, ended, over, begun, serve }
+  const serve = () => stateOf(chunkStream.serve(pipe).then(() => 'served' as const))
+  return { chunkStream, pipe, told, ended, over, begun, serve }
 }
 
-describe('the chunks of a seat', () => {
+describe('the chunks of a chunk stream', () => {
   it('go to the pipe in order, those too that came before it was there', async () => {
-    const { seat, pipe, serve, begun, over } = set()
-    expect(seat.address).toBe(ADDRESS)
-    seat.take(utf8('one;'))
+    const { chunkStream, pipe, serve, begun, over } = set()
+    expect(chunkStream.address).toBe(ADDRESS)
+    chunkStream.take(utf8('one;'))
     await settled()
     expect(begun.value).toBe(true)
     serve()
-    seat.take(utf8('two;'))
+    chunkStream.take(utf8('two;'))
     pipe.take()
     await settled()
     expect(pipe.written).toEqual(['one;', 'two;'])
-    expect([over.value, seat.record, pipe.ended]).toEqual(['pending', undefined, undefined])
+    expect([over.value, chunkStream.record, pipe.ended]).toEqual(['pending', undefined, undefined])
   })
 
   it('keep a frame that they are parts of only while nothing ahead of them waits', async () => {
-    const { seat, pipe, serve } = set()
+    const { chunkStream, pipe, serve } = set()
     const part = () => new Uint8Array(1_000).subarray(0, 1)
-    seat.take(part())
+    chunkStream.take(part())
     serve()
-    seat.take(part())
+    chunkStream.take(part())
     pipe.take(2)
     await settled()
-    seat.take(part())
-    seat.take(part())
+    chunkStream.take(part())
+    chunkStream.take(part())
     expect(pipe.kept).toEqual([1, 1, 1_000, 1])
   })
 
   it('are over once the client has all of them, whether the end came before the pipe or after it', async () => {
     for (const isEarly of [true, false]) {
-      const { seat, pipe, serve, over, ended } = set()
-      seat.take(utf8('one;'))
-      if (isEarly) seat.takeEnd(RECORD)
+      const { chunkStream, pipe, serve, over, ended } = set()
+      chunkStream.take(utf8('one;'))
+      if (isEarly) chunkStream.takeEnd(RECORD)
       serve()
-      if (!isEarly) seat.takeEnd(RECORD)
+      if (!isEarly) chunkStream.takeEnd(RECORD)
       await settled()
       expect([over.value, ended]).toEqual(['pending', []])
       pipe.take()
       await settled()
-      expect([over.value, ended, seat.record]).toEqual(['taken', [false], '{"record":1}'])
+      expect([over.value, ended, chunkStream.record]).toEqual(['taken', [false], '{"record":1}'])
       // The client's stream goes on: its last event follows.
       expect(pipe.ended).toBeUndefined()
     }
   })
 
   it('that end without one have not begun, and are over at once', async () => {
-    const { seat, begun, over, ended } = set()
-    seat.takeEnd(new Uint8Array(0))
+    const { chunkStream, begun, over, ended } = set()
+    chunkStream.takeEnd(new Uint8Array(0))
     await settled()
-    expect([begun.value, over.value, seat.record, ended]).toEqual([false, 'taken', '', [false]])
+    expect([begun.value, over.value, chunkStream.record, ended]).toEqual([
+      false,
+      'taken',
+      '',
+      [false],
+    ])
   })
 
   it('are told as taken in steps, and no more after their end', async () => {
-    const { seat, pipe, serve, told } = set()
+    const { chunkStream, pipe, serve, told } = set()
     serve()
     const step = TAKEN_STEP_BYTES / 4
-    for (let chunk = 0; chunk < 7; chunk += 1) seat.take(new Uint8Array(step))
+    for (let chunk = 0; chunk < 7; chunk += 1) chunkStream.take(new Uint8Array(step))
     pipe.take(3)
     await settled()
     expect(told).toEqual([])
     pipe.take(1)
     await settled()
     expect(told).toEqual([TAKEN_STEP_BYTES])
-    for (let chunk = 0; chunk < 2; chunk += 1) seat.take(new Uint8Array(TAKEN_STEP_BYTES))
-    seat.takeEnd(RECORD)
+    for (let chunk = 0; chunk < 2; chunk += 1) chunkStream.take(new Uint8Array(TAKEN_STEP_BYTES))
+    chunkStream.takeEnd(RECORD)
     pipe.take(4)
     await settled()
     expect(told).toEqual([TAKEN_STEP_BYTES])
@@ -107,14 +112,14 @@ describe('the chunks of a seat', () => {
   })
 
   it('are never more here than the window for a daemon that keeps to what is told', async () => {
-    const { seat, pipe, serve, told } = set()
+    const { chunkStream, pipe, serve, told } = set()
     serve()
     let sent = 0
     let most = 0
     const mayCome = () => CHUNK_WINDOW_BYTES + told.reduce((sum, bytes) => sum + bytes, 0) - sent
     for (let taken = 0; taken < 200; taken += 1) {
       while (mayCome() >= 1_000) {
-        seat.take(new Uint8Array(1_000))
+        chunkStream.take(new Uint8Array(1_000))
         sent += 1_000
       }
       most = Math.max(most, sent - taken * 1_000)
@@ -129,30 +134,30 @@ describe('the chunks of a seat', () => {
   it.each(['before the pipe', 'after it'])(
     'that nobody wants any more (%s) are dropped, and the daemon is to be told once',
     async (when) => {
-      const { seat, pipe, serve, over, ended, begun } = set()
+      const { chunkStream, pipe, serve, over, ended, begun } = set()
       if (when === 'after it') serve()
-      seat.cut()
-      seat.cut()
-      seat.take(utf8('late;'))
-      seat.takeEnd(RECORD)
+      chunkStream.cut()
+      chunkStream.cut()
+      chunkStream.take(utf8('late;'))
+      chunkStream.takeEnd(RECORD)
       await settled()
       expect([over.value, begun.value, ended]).toEqual(['cut', false, [true]])
-      expect([pipe.text, seat.record]).toEqual(['', undefined])
+      expect([pipe.text, chunkStream.record]).toEqual(['', undefined])
     },
   )
 
   it('are cut where the connection is lost before their end, and pass where they had all come', async () => {
     const open = set()
     open.serve()
-    open.seat.take(utf8('one;'))
-    open.seat.lose()
+    open.chunkStream.take(utf8('one;'))
+    open.chunkStream.lose()
     await settled()
     expect([open.over.value, open.ended, open.begun.value]).toEqual(['cut', [true], true])
     const whole = set()
     whole.serve()
-    whole.seat.take(utf8('one;'))
-    whole.seat.takeEnd(RECORD)
-    whole.seat.lose()
+    whole.chunkStream.take(utf8('one;'))
+    whole.chunkStream.takeEnd(RECORD)
+    whole.chunkStream.lose()
     await settled()
     expect(whole.over.value).toBe('pending')
     whole.pipe.take()
@@ -162,11 +167,11 @@ describe('the chunks of a seat', () => {
 
   it('of a client that left before all were taken are over, whoever notices it', async () => {
     for (const notice of ['write', 'close'] as const) {
-      const { seat, pipe, serve, over, ended } = set()
+      const { chunkStream, pipe, serve, over, ended } = set()
       const served = serve()
-      seat.take(utf8('one;'))
+      chunkStream.take(utf8('one;'))
       if (notice === 'write') pipe.break()
-      else seat.leave()
+      else chunkStream.leave()
       await settled()
       expect([over.value, ended, served.value, pipe.ended]).toEqual([
         'left',
@@ -174,13 +179,13 @@ describe('the chunks of a seat', () => {
         'served',
         'abort',
       ])
-      seat.take(utf8('late;'))
+      chunkStream.take(utf8('late;'))
       expect(pipe.text).toBe('one;')
     }
   })
 })
 
-describe('the last record of a seat', () => {
+describe('the last record of a chunk stream', () => {
   /** Timers that fire when they are told to. */
   const timers = () => {
     const waits: { ms: number; passed: () => void; isStopped: boolean }[] = []
@@ -193,20 +198,20 @@ describe('the last record of a seat', () => {
   }
 
   it('is the one that came with the end, also while chunks wait and of a client that leaves then', async () => {
-    const { seat } = set()
-    seat.take(utf8('one;'))
-    seat.takeEnd(RECORD)
-    expect(await seat.lastRecord()).toBe('{"record":1}')
-    seat.leave()
-    seat.takeEnd(utf8('{"record":2}'))
-    expect(await seat.lastRecord()).toBe('{"record":1}')
+    const { chunkStream } = set()
+    chunkStream.take(utf8('one;'))
+    chunkStream.takeEnd(RECORD)
+    expect(await chunkStream.lastRecord()).toBe('{"record":1}')
+    chunkStream.leave()
+    chunkStream.takeEnd(utf8('{"record":2}'))
+    expect(await chunkStream.lastRecord()).toBe('{"record":1}')
   })
 
   it('is not waited for while chunks are awaited', async () => {
-    const { seat } = set()
-    seat.take(utf8('one;'))
+    const { chunkStream } = set()
+    chunkStream.take(utf8('one;'))
     const { waits, callAfter } = timers()
-    expect([await seat.lastRecord(callAfter), waits]).toEqual([undefined, []])
+    expect([await chunkStream.lastRecord(callAfter), waits]).toEqual([undefined, []])
   })
 
   it.each([
@@ -214,27 +219,27 @@ describe('the last record of a seat', () => {
     ['leave', '{"record":1}'],
     ['leave', ''],
   ] as const)('is the answer to a %s (%j)', async (how, answer) => {
-    const { seat } = set()
+    const { chunkStream } = set()
     const { waits, callAfter } = timers()
-    seat.take(utf8('one;'))
-    seat[how]()
-    const record = stateOf(seat.lastRecord(callAfter))
+    chunkStream.take(utf8('one;'))
+    chunkStream[how]()
+    const record = stateOf(chunkStream.lastRecord(callAfter))
     await settled()
     expect(record.value).toBe('pending')
-    seat.takeEnd(utf8(answer))
+    chunkStream.takeEnd(utf8(answer))
     await settled()
     // That it came with the end of all chunks is not said.
-    expect([record.value, seat.record]).toEqual([answer, undefined])
+    expect([record.value, chunkStream.record]).toEqual([answer, undefined])
     expect(waits).toMatchObject([{ ms: 2_000, isStopped: true }])
   })
 
   it('does not come where the connection is lost, or the answer is late', async () => {
     for (const how of ['lost', 'late'] as const) {
-      const { seat } = set()
+      const { chunkStream } = set()
       const { waits, callAfter } = timers()
-      seat.leave()
-      const record = stateOf(seat.lastRecord(callAfter))
-      if (how === 'lost') seat.lose()
+      chunkStream.leave()
+      const record = stateOf(chunkStream.lastRecord(callAfter))
+      if (how === 'lost') chunkStream.lose()
       else waits[0]?.passed()
       await settled()
       expect(record.value).toBeUndefined()
@@ -244,25 +249,25 @@ describe('the last record of a seat', () => {
 
 describe('what is sent after the chunks', () => {
   it('follows them, and then the pipe is closed', async () => {
-    const { seat, pipe, serve } = set()
-    seat.take(utf8('one;'))
-    seat.takeEnd(RECORD)
-    const sent = stateOf(seat.send(utf8('last;')))
+    const { chunkStream, pipe, serve } = set()
+    chunkStream.take(utf8('one;'))
+    chunkStream.takeEnd(RECORD)
+    const sent = stateOf(chunkStream.send(utf8('last;')))
     const served = serve()
     await settled()
     expect([pipe.text, sent.value]).toEqual(['one;last;', 'pending'])
     pipe.take()
-    seat.close()
+    chunkStream.close()
     await settled()
     expect([sent.value, pipe.ended, served.value]).toEqual([true, 'close', 'served'])
   })
 
   it('follows chunks that were cut, for a client that is still there', async () => {
-    const { seat, pipe, serve } = set()
+    const { chunkStream, pipe, serve } = set()
     serve()
-    seat.take(utf8('one;'))
-    seat.lose()
-    const sent = stateOf(seat.send(utf8('error;')))
+    chunkStream.take(utf8('one;'))
+    chunkStream.lose()
+    const sent = stateOf(chunkStream.send(utf8('error;')))
     await settled()
     pipe.take()
     await settled()
@@ -272,16 +277,19 @@ describe('what is sent after the chunks', () => {
   it.each(['open', 'taken', 'cut'] as const)(
     'to a client that left when its chunks were %s is not sent, and says so',
     async (state) => {
-      const { seat, pipe, serve, over } = set()
+      const { chunkStream, pipe, serve, over } = set()
       const served = serve()
       pipe.take()
-      if (state === 'taken') seat.takeEnd(RECORD)
-      if (state === 'cut') seat.cut()
-      seat.leave()
-      const sent = [stateOf(seat.send(utf8('last;'))), stateOf(seat.send(new Uint8Array(0)))]
+      if (state === 'taken') chunkStream.takeEnd(RECORD)
+      if (state === 'cut') chunkStream.cut()
+      chunkStream.leave()
+      const sent = [
+        stateOf(chunkStream.send(utf8('last;'))),
+        stateOf(chunkStream.send(new Uint8Array(0))),
+      ]
       await settled()
       expect(sent).toEqual([{ value: false }, { value: false }])
-      seat.close()
+      chunkStream.close()
       await settled()
       expect([pipe.text, pipe.ended, served.value]).toEqual(['', 'abort', 'served'])
       expect(over.value).toBe(state === 'open' ? 'left' : state)
@@ -291,15 +299,15 @@ describe('what is sent after the chunks', () => {
   it.each(['is given up', 'breaks the pipe'])(
     'fails where the client %s that has not taken it',
     async (how) => {
-      const { seat, pipe, serve } = set()
+      const { chunkStream, pipe, serve } = set()
       const served = serve()
-      seat.takeEnd(RECORD)
-      const sent = stateOf(seat.send(utf8('last;')))
-      const next = stateOf(seat.send(utf8('more;')))
+      chunkStream.takeEnd(RECORD)
+      const sent = stateOf(chunkStream.send(utf8('last;')))
+      const next = stateOf(chunkStream.send(utf8('more;')))
       await settled()
       expect([sent.value, next.value]).toEqual(['pending', 'pending'])
       if (how === 'breaks the pipe') pipe.break()
-      else seat.leave()
+      else chunkStream.leave()
       await settled()
       expect([sent.value, next.value, served.value]).toEqual([false, false, 'served'])
       expect(pipe.ended).toBe('abort')
@@ -307,16 +315,16 @@ describe('what is sent after the chunks', () => {
   )
 
   it('is nothing where it is empty', async () => {
-    const { seat } = set()
-    expect(await seat.send(new Uint8Array(0))).toBe(true)
+    const { chunkStream } = set()
+    expect(await chunkStream.send(new Uint8Array(0))).toBe(true)
   })
 })
 
 describe('a client that is given up', () => {
   it('before the object has its pipe leaves at once, and the pipe is broken off when it comes', async () => {
-    const { seat, pipe, serve, over, ended } = set()
-    seat.take(utf8('one;'))
-    seat.leave()
+    const { chunkStream, pipe, serve, over, ended } = set()
+    chunkStream.take(utf8('one;'))
+    chunkStream.leave()
     await settled()
     expect([over.value, ended]).toEqual(['left', [true]])
     const served = serve()
@@ -327,31 +335,31 @@ describe('a client that is given up', () => {
 
 describe('chunks that are read here', () => {
   it.each(['before', 'after'])('close the pipe where they end %s it is opened', async (when) => {
-    const { seat, pipe, serve } = set()
-    if (when === 'before') seat.takeEnd(RECORD)
-    void seat.openToRead()
+    const { chunkStream, pipe, serve } = set()
+    if (when === 'before') chunkStream.takeEnd(RECORD)
+    void chunkStream.openToRead()
     const served = serve()
-    if (when === 'after') seat.takeEnd(RECORD)
+    if (when === 'after') chunkStream.takeEnd(RECORD)
     await settled()
     expect([pipe.ended, served.value]).toEqual(['close', 'served'])
   })
 
   it.each(['before', 'after'])('break it off where they are cut %s it is opened', async (when) => {
-    const { seat, pipe, serve } = set()
-    if (when === 'before') seat.lose()
-    void seat.openToRead()
+    const { chunkStream, pipe, serve } = set()
+    if (when === 'before') chunkStream.lose()
+    void chunkStream.openToRead()
     const served = serve()
-    seat.lose()
+    chunkStream.lose()
     await settled()
     expect([pipe.ended, served.value]).toEqual(['abort', 'served'])
   })
 
   it('close it only once all are taken', async () => {
-    const { seat, pipe, serve } = set()
-    void seat.openToRead()
+    const { chunkStream, pipe, serve } = set()
+    void chunkStream.openToRead()
     serve()
-    seat.take(utf8('one;'))
-    seat.takeEnd(RECORD)
+    chunkStream.take(utf8('one;'))
+    chunkStream.takeEnd(RECORD)
     await settled()
     expect(pipe.ended).toBeUndefined()
     pipe.take()

@@ -4,17 +4,17 @@ import { TAKEN_STEP_BYTES } from '../../protocol/link-messages.ts'
 import type { ChunkAddress } from '../../protocol/stream-record.ts'
 
 /** How the chunks of a stream ended. */
-export type SeatEnd =
+export type ChunkStreamEnd =
   /**
    * `taken`: the client has received all chunks. `left`: the client has disconnected. `cut`: the daemon is lost, or no more
    * chunks were wanted.
    */
   'taken' | 'left' | 'cut'
 
-/** The part of a pipe's writer that a seat uses. */
+/** The part of a pipe's writer that a stream uses. */
 export type PipeWriter = Pick<WritableStreamDefaultWriter<Uint8Array>, 'write' | 'close' | 'abort'>
 
-export interface SeatDeps {
+export interface ChunkStreamDeps {
   /** Where the daemon sends the chunks. */
   readonly address: ChunkAddress
   /** Opens the pipe; the calling request owns its end. */
@@ -41,14 +41,14 @@ const decoder = new TextDecoder()
 
 /**
  * One stream between two parties: the object of this isolate that receives the chunks of all streams, and the request that
- * the stream is for, which makes the seat. The runtime lets neither use what belongs to the other. So the object writes to
+ * the stream is for, which opens it. The runtime lets neither use what belongs to the other. So the object writes to
  * its end of a pipe, from whose other end the runtime moves the bytes to the client, and each party only resolves promises
  * that the other one awaits.
  */
-export class Seat {
-  readonly #deps: SeatDeps
+export class ChunkStream {
+  readonly #deps: ChunkStreamDeps
   readonly #begun = Promise.withResolvers<boolean>()
-  readonly #over = Promise.withResolvers<SeatEnd>()
+  readonly #over = Promise.withResolvers<ChunkStreamEnd>()
   /** Resolves when the client disconnects, which may also happen after the end of the chunks. */
   readonly #gone = Promise.withResolvers<false>()
   /** Chunks that arrived before the pipe was open. */
@@ -60,14 +60,14 @@ export class Seat {
   #record: string | undefined
   /** The daemon's answer where the stream is cut here. */
   readonly #cutAnswer = Promise.withResolvers<string | undefined>()
-  #end: SeatEnd | undefined
+  #end: ChunkStreamEnd | undefined
   #isClosed = false
   /** Whether this program reads the pipe, which must then end with the chunks. */
   #isRead = false
   #asks: Ask[] = []
   #wake: (() => void) | undefined
 
-  constructor(deps: SeatDeps) {
+  constructor(deps: ChunkStreamDeps) {
     this.#deps = deps
   }
 
@@ -81,7 +81,7 @@ export class Seat {
   }
 
   /** Resolves with the end of the chunks. */
-  get over(): Promise<SeatEnd> {
+  get over(): Promise<ChunkStreamEnd> {
     return this.#over.promise
   }
 
@@ -206,7 +206,7 @@ export class Seat {
     if (this.#untakenBytes === 0) this.#finish('taken')
   }
 
-  #finish(end: SeatEnd): void {
+  #finish(end: ChunkStreamEnd): void {
     if (this.#end !== undefined) return
     this.#end = end
     this.#deps.ended(this.#record === undefined)
@@ -215,7 +215,7 @@ export class Seat {
     if (this.#isRead) this.#endRead(end)
   }
 
-  #endRead(end: SeatEnd): void {
+  #endRead(end: ChunkStreamEnd): void {
     this.#ask({ kind: end === 'taken' ? 'close' : 'abort' })
   }
 

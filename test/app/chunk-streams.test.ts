@@ -56,7 +56,7 @@ beforeAll(async () => {
     stream_ms: 15_000,
   }
   world = await openWorld(routes, { timeouts })
-  await until(areSeated)
+  await until(shareConnection)
 }, 120_000)
 afterAll(() => world.close())
 
@@ -117,7 +117,7 @@ function nameOf(link: string): string {
 const STREAMS = 30
 
 /** Whether streams that are open side by side have no connections of their own to the daemon. */
-async function areSeated(): Promise<boolean> {
+async function shareConnection(): Promise<boolean> {
   const clients = await held(STREAMS)
   const connections = linkConnections()
   for (const end of finish.splice(0)) end()
@@ -138,7 +138,7 @@ const PROMPT = 18
 
 test('streams side by side have no connections of their own to the daemon', async () => {
   // A call goes over HTTP while the one for messages is late, and its connection stays open for some seconds.
-  await expect.poll(areSeated, { timeout: 60_000 }).toBe(true)
+  await expect.poll(shareConnection, { timeout: 60_000 }).toBe(true)
 })
 
 test('clients that reset their connections while the provider is silent are noticed before the end of their time, and no connection is opened to ask for their records', async () => {
@@ -203,5 +203,5 @@ test('a daemon that is killed ends each stream by an event of its own, and the n
   expect(lostStreams()).toEqual([reading.length + 2])
   const customer = await world.newCustomer()
   await until(async () => (await chat(customer, 'sound')).status === 200)
-  await until(areSeated)
+  await until(shareConnection)
 })
