@@ -10,7 +10,7 @@ export const MESSAGES_PATH = '/v1/messages'
 
 /**
  * `/v1/chunks/<id>`, with an id that the worker chooses, is upgraded to a WebSocket with the same frames. Over it the
- * daemon sends the chunks of the streams that the worker has ordered there (`ChunkOrder.to`). The ids of its messages
+ * daemon sends the chunks of the streams that the worker has requested there (`StreamSpec.to`). The ids of its messages
  * are the streams' numbers.
  */
 export const CHUNKS_PATH = '/v1/chunks'
@@ -118,7 +118,7 @@ export const callHeadSchema = z.object({
   /** Names in lower case. */
   headers: headersSchema,
   /**
-   * On an egress call: asks the daemon to write the client's complete answer itself (`WholeOrder`, whole-order.ts). Not
+   * On an egress call: asks the daemon to write the client's complete answer itself (`WholeAnswerSpec`, whole-answer.ts). Not
    * available over HTTP.
    */
   whole: z.unknown().optional(),
@@ -128,7 +128,7 @@ export const answerHeadSchema = z.object({
   status: z.int().min(200).max(599),
   headers: headersSchema,
   /**
-   * Present where the daemon has written the complete answer as ordered: its `WholeRecord`. Otherwise the body is the
+   * Present where the daemon has written the complete answer as requested: its `WholeAnswerRecord`. Otherwise the body is the
    * provider's.
    */
   whole: z.unknown().optional(),

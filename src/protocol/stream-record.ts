@@ -35,7 +35,7 @@ export const billingSchema = z.strictObject({
   max_completion_tokens: count,
 })
 
-export type OrderedBilling = z.output<typeof billingSchema>
+export type BillingLimits = z.output<typeof billingSchema>
 
 /** The format of the client's stream, by endpoint, and what its chunks depend on. */
 const chunkFormatSchema = z.discriminatedUnion('door', [
@@ -82,7 +82,7 @@ export function parseResponsesAhead(json: string): ResponsesAhead | undefined {
 }
 
 /** The value of `EGRESS_CHUNKS_HEADER` on an egress call, as URI-encoded JSON. */
-export const chunkOrderSchema = z.strictObject({
+export const streamSpecSchema = z.strictObject({
   /** Names the stream for `LINK_PATHS.streams`; random. */
   stream: z.uuid(),
   /** The customer; memory for large events is shared among customers. */
@@ -108,19 +108,19 @@ export const chunkOrderSchema = z.strictObject({
   to: z.strictObject({ connection: z.uuid(), stream: z.int().min(0).max(0xffff_ffff) }).optional(),
 })
 
-export type ChunkAddress = NonNullable<ChunkOrder['to']>
+export type ChunkAddress = NonNullable<StreamSpec['to']>
 
-export type ChunkOrder = z.output<typeof chunkOrderSchema>
+export type StreamSpec = z.output<typeof streamSpecSchema>
 
-/** Encodes the order as a header value. */
-export function printChunkOrder(order: ChunkOrder): string {
-  return encodeURIComponent(JSON.stringify(order))
+/** Encodes the specification as a header value. */
+export function printStreamSpec(spec: StreamSpec): string {
+  return encodeURIComponent(JSON.stringify(spec))
 }
 
-/** Decodes the order of a header value; undefined when it is malformed. */
-export function parseChunkOrder(header: string): ChunkOrder | undefined {
+/** Decodes the specification in a header value; undefined when it is malformed. */
+export function parseStreamSpec(header: string): StreamSpec | undefined {
   try {
-    return chunkOrderSchema.safeParse(JSON.parse(decodeURIComponent(header))).data
+    return streamSpecSchema.safeParse(JSON.parse(decodeURIComponent(header))).data
   } catch {
     return undefined
   }

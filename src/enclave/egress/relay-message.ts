@@ -5,7 +5,7 @@ import { Exchange } from './exchange.ts'
 import { gather, type Begun, type GatherLimits } from './gather.ts'
 import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
 import { evidenceHeader, type OpenConnection } from './open-connection.ts'
-import type { AwaitsWhole } from './ordered-whole.ts'
+import type { WholeAnswerReceiver } from './whole-answer-call.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { isEventStream } from './relay-stream.ts'
 import { chunkHeaders, failureOf } from './relay.ts'
@@ -23,12 +23,12 @@ export interface MessageRelayParts {
   /** For answers that are gathered. */
   readonly memory: EventMemory
   /**
-   * Present where the worker has ordered the chunks of the client's stream: writes them, or returns false where this
+   * Present where the worker has asked for the chunks of the client's stream: writes them, or returns false where this
    * answer does not allow that.
    */
   readonly sendChunks?: ((answer: ProviderAnswer) => boolean) | undefined
-  /** Present where the worker has ordered the client's complete answer. */
-  readonly writeWhole?: ((answer: Buffer, awaits: AwaitsWhole) => void) | undefined
+  /** Present where the worker has asked for the client's complete answer. */
+  readonly writeWhole?: ((answer: Buffer, awaits: WholeAnswerReceiver) => void) | undefined
 }
 
 /**

@@ -23,7 +23,7 @@ interface MessageSubject {
 }
 
 /**
- * Answers calls that come as messages like the same calls over HTTP; in addition, a message can order the client's
+ * Answers calls that come as messages like the same calls over HTTP; in addition, a message can request the client's
  * complete answer.
  */
 export function createMessageDispatcher(subject: MessageSubject): MessageListener {

@@ -1,7 +1,12 @@
 import { traceError } from '../../protocol/error-trace.ts'
 import { MAX_MESSAGE_BODY_BYTES, SMALL_BODY_BYTES } from '../../protocol/link-messages.ts'
 import { LINK_PATHS, type SignResponse } from '../../protocol/link.ts'
-import type { AwaitsWhole, OrderedCall, WriteWhole, WrittenWhole } from '../egress/ordered-whole.ts'
+import type {
+  WholeAnswerReceiver,
+  WholeAnswerCall,
+  WriteWholeAnswer,
+  WrittenWholeAnswer,
+} from '../egress/whole-answer-call.ts'
 import type { Log } from '../log.ts'
 import type { InstantSigner } from '../sign/receipt-signer.ts'
 import { signWhole, writeWhole, type UnsignedWhole } from './write-whole.ts'
@@ -14,9 +19,9 @@ export interface WholeAnswersDeps {
 }
 
 interface Item {
-  readonly call: OrderedCall
+  readonly call: WholeAnswerCall
   readonly answer: Buffer
-  readonly awaits: AwaitsWhole
+  readonly awaits: WholeAnswerReceiver
 }
 
 /**
@@ -30,7 +35,7 @@ const MOST_BYTES_TOGETHER = SMALL_BODY_BYTES
 const MAX_HEAD_CHARS = MAX_MESSAGE_BODY_BYTES / 2
 
 /**
- * Writes and signs the complete answers that workers have ordered. Answers that arrived in one turn of the event loop
+ * Writes and signs the complete answers that workers have requested. Answers that arrived in one turn of the event loop
  * are all written first and then all signed: work between two signatures makes the second one take nearly twice as long
  * (docs/performance-findings.md, "Whole answers").
  */
@@ -42,7 +47,7 @@ export class WholeAnswers {
     this.#deps = deps
   }
 
-  readonly add: WriteWhole = (call, answer, awaits) => {
+  readonly add: WriteWholeAnswer = (call, answer, awaits) => {
     this.#items.push({ call, answer, awaits })
     if (this.#items.length === 1) this.#finishSoon()
   }
@@ -88,10 +93,10 @@ function countTogether(items: readonly Item[]): number {
 }
 
 function withReceipt(
-  call: OrderedCall,
+  call: WholeAnswerCall,
   { body, record, claims }: UnsignedWhole,
   sign: InstantSigner,
-): WrittenWhole {
+): WrittenWholeAnswer {
   const signed = claims === undefined ? null : signWhole(call, claims, sign)
   return { body, record: { ...record, signed: signed !== null && fits(signed) ? signed : null } }
 }

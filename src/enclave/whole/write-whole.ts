@@ -2,24 +2,24 @@ import { hash } from 'node:crypto'
 import { exchangeClaims } from '../../protocol/exchange-claims.ts'
 import { SMALL_BODY_BYTES } from '../../protocol/link-messages.ts'
 import type { ExchangeClaims } from '../../protocol/receipt.ts'
-import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeAnswerSpec, WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 import { messageBody } from '../../worker/formats/message-body.ts'
 import type { AnswerHead } from '../../worker/stream/answer-head.ts'
 import { BrokenStream } from '../../worker/stream/broken-stream.ts'
 import { chatCompletionBody } from '../../worker/stream/chat-completion.ts'
-import { usageAsBilled } from '../../worker/stream/ordered-billing.ts'
+import { usageAsBilled } from '../../worker/stream/billing-limits.ts'
 import type { ProviderAnswer } from '../../worker/stream/provider-answer.ts'
 import { readSmallAnswer } from '../../worker/stream/read-small-answer.ts'
 import { serviceObject } from '../../worker/stream/service-object.ts'
 import type { TokenUsage } from '../../worker/stream/token-usage.ts'
 import type { UsageReport } from '../../worker/stream/usage-tally.ts'
-import type { OrderedCall } from '../egress/ordered-whole.ts'
+import type { WholeAnswerCall } from '../egress/whole-answer-call.ts'
 import type { InstantSigner } from '../sign/receipt-signer.ts'
 
 /** A client's answer without its receipt. */
 export interface UnsignedWhole {
   readonly body: Buffer
-  readonly record: Omit<WholeRecord, 'signed'>
+  readonly record: Omit<WholeAnswerRecord, 'signed'>
   /** Undefined where no receipt is wanted. */
   readonly claims: ExchangeClaims | undefined
 }
@@ -32,14 +32,14 @@ export interface UnsignedWhole {
  *   answer is too large
  */
 export function writeWhole(
-  { order, request }: OrderedCall,
+  { spec, request }: WholeAnswerCall,
   bytes: Buffer,
   at: number,
 ): UnsignedWhole | undefined {
-  const answer = readWhole(order, bytes)
+  const answer = readWhole(spec, bytes)
   if (answer === undefined) return undefined
-  const usage = usageAsBilled(answer.tally.produced, order.billing)
-  const body = Buffer.from(JSON.stringify(bodyOf(order, answer, usage, at)))
+  const usage = usageAsBilled(answer.tally.produced, spec.billing)
+  const body = Buffer.from(JSON.stringify(bodyOf(spec, answer, usage, at)))
   // The worker has room only for a small answer without asking for more.
   if (body.length > SMALL_BODY_BYTES) return undefined
   const digests = { request: sha256(request), response: sha256(bytes), client: sha256(body) }
@@ -51,24 +51,24 @@ export function writeWhole(
       request_sha256: digests.request,
       response_sha256: digests.response,
     },
-    claims: claimsOf(order, digests, usage, at),
+    claims: claimsOf(spec, digests, usage, at),
   }
 }
 
 /** Signs the receipt of such an answer; null where none is wanted, or where the worker must request it itself. */
 export function signWhole(
-  { order, provider, evidenceSha256 }: OrderedCall,
+  { spec, provider, evidenceSha256 }: WholeAnswerCall,
   claims: ExchangeClaims,
   sign: InstantSigner,
-): WholeRecord['signed'] {
-  if (order.receipt === null) return null
-  const { configuration_sha256, known_head } = order.receipt
+): WholeAnswerRecord['signed'] {
+  if (spec.receipt === null) return null
+  const { configuration_sha256, known_head } = spec.receipt
   const request = { claims, provider, configuration_sha256, evidence_sha256: evidenceSha256 }
   return sign(request, known_head) ?? null
 }
 
-function readWhole(order: WholeOrder, bytes: Buffer): ProviderAnswer | undefined {
-  const options = { id: order.id, includeReasoning: order.include_reasoning }
+function readWhole(spec: WholeAnswerSpec, bytes: Buffer): ProviderAnswer | undefined {
+  const options = { id: spec.id, includeReasoning: spec.include_reasoning }
   try {
     return readSmallAnswer(bytes, options)
   } catch (error) {
@@ -77,17 +77,22 @@ function readWhole(order: WholeOrder, bytes: Buffer): ProviderAnswer | undefined
   }
 }
 
-function bodyOf(order: WholeOrder, answer: ProviderAnswer, usage: TokenUsage, at: number): object {
-  const { id, format, routed_model: model } = order
+function bodyOf(
+  spec: WholeAnswerSpec,
+  answer: ProviderAnswer,
+  usage: TokenUsage,
+  at: number,
+): object {
+  const { id, format, routed_model: model } = spec
   const head = { id, created: Math.floor(at / 1000), model }
   const routed = {
-    requestedRoute: order.requested_route,
+    requestedRoute: spec.requested_route,
     route: { id: model },
-    failover: order.failover,
+    failover: spec.failover,
   }
-  const service = serviceObject(routed, order.receipt?.jti ?? null)
+  const service = serviceObject(routed, spec.receipt?.jti ?? null)
   const report = answer.tally.report(usage)
-  return BODIES[format.door](answer, head, { report, service, stopSequences: stopsOf(order) })
+  return BODIES[format.door](answer, head, { report, service, stopSequences: stopsOf(spec) })
 }
 
 interface BodyParts {
@@ -98,13 +103,13 @@ interface BodyParts {
 
 type WriteBody = (answer: ProviderAnswer, head: AnswerHead, parts: BodyParts) => object
 
-const BODIES: Readonly<Record<WholeOrder['format']['door'], WriteBody>> = {
+const BODIES: Readonly<Record<WholeAnswerSpec['format']['door'], WriteBody>> = {
   chat: (answer, head, { report, service }) => chatCompletionBody(answer, head, report, service),
   messages: (answer, head, { report, service, stopSequences }) =>
     messageBody(answer, head, report, service, stopSequences),
 }
 
-function stopsOf({ format }: WholeOrder): readonly string[] {
+function stopsOf({ format }: WholeAnswerSpec): readonly string[] {
   return format.door === 'messages' ? format.stop_sequences : []
 }
 
@@ -116,20 +121,20 @@ interface Digests {
 }
 
 function claimsOf(
-  order: WholeOrder,
+  spec: WholeAnswerSpec,
   digests: Digests,
   usage: TokenUsage,
   at: number,
 ): ExchangeClaims | undefined {
-  const { receipt } = order
+  const { receipt } = spec
   if (receipt === null) return undefined
   return exchangeClaims({
     receiptId: receipt.jti,
     issuedAt: at,
     endpoint: receipt.endpoint,
-    requestedRoute: order.requested_route,
-    routedModel: order.routed_model,
-    failover: order.failover,
+    requestedRoute: spec.requested_route,
+    routedModel: spec.routed_model,
+    failover: spec.failover,
     constraints: receipt.constraints,
     promptTokens: receipt.bills_tokens ? usage.promptTokens : 0,
     completionTokens: receipt.bills_tokens ? usage.completionTokens : 0,

@@ -1,6 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { SMALL_BODY_BYTES } from '../../protocol/link-messages.ts'
-import type { WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 import { jsonText } from '../http/reply.ts'
 import { printInParts } from '../json/print-in-parts.ts'
 import { runWithPauses } from '../json/steps.ts'
@@ -17,7 +17,7 @@ import { serviceObject } from '../stream/service-object.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { answerHead, answerId } from './answer-head.ts'
-import { orderWhole } from './order-whole.ts'
+import { wholeAnswerSpec } from './whole-answer-spec.ts'
 import type { WholeProgress } from './whole-progress.ts'
 import {
   readWhole,
@@ -31,7 +31,7 @@ import {
 /** A client's answer that the daemon has written, with its record. */
 interface DaemonsAnswer extends ProviderProof {
   readonly body: Bytes
-  readonly record: WholeRecord
+  readonly record: WholeAnswerRecord
 }
 
 type WholeAnswer = ReadAnswer<ProviderAnswer> | DaemonsAnswer
@@ -65,8 +65,8 @@ async function ask(
   const { route, effort } = attempt
   const beside = context.link.receiptBeside(route.provider.name)
   const body = buildChatBody(chat, route, effort, admitted.cacheSalt)
-  const orderedWhole = isSmall(body) ? await orderWhole(admitted, attempt, beside) : undefined
-  const call = { route, path: '/chat/completions', body, constraints, orderedWhole }
+  const wholeAnswer = isSmall(body) ? await wholeAnswerSpec(admitted, attempt, beside) : undefined
+  const call = { route, path: '/chat/completions', body, constraints, wholeAnswer }
   return requestWhole<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
     const { reply, bytes } = answer
     if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, beside)
@@ -77,14 +77,14 @@ async function ask(
   })
 }
 
-/** Whether the call with this body fits into a message; only then an answer can be ordered. */
+/** Whether the call with this body fits into a message; only then an answer can be requested of the daemon. */
 function isSmall({ length }: Bytes): boolean {
   return length <= SMALL_BODY_BYTES
 }
 
 function daemonsAnswer(
   { evidenceSha256, decoded }: ProviderReply,
-  record: WholeRecord,
+  record: WholeAnswerRecord,
   body: Bytes,
   beside: ReceiptBeside,
 ): DaemonsAnswer {

@@ -132,7 +132,7 @@ export interface WholeBytes {
   readonly sent: Bytes
 }
 
-type WholeCall = Pick<ProviderCall, 'route' | 'path' | 'constraints' | 'orderedWhole'> & {
+type WholeCall = Pick<ProviderCall, 'route' | 'path' | 'constraints' | 'wholeAnswer'> & {
   readonly body: Bytes
 }
 

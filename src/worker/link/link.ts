@@ -9,7 +9,7 @@ import type {
 import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
-import type { WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import type { LinkInit } from './link-calls.ts'
 
@@ -17,7 +17,7 @@ import type { LinkInit } from './link-calls.ts'
 export interface CarriedAnswer {
   readonly response: LinkAnswer
   /** The daemon's record, where it has written the client's whole answer; the body is then what the client receives. */
-  readonly whole: WholeRecord | undefined
+  readonly whole: WholeAnswerRecord | undefined
 }
 
 /**

@@ -22,7 +22,7 @@ export function messagesFormat({ promptEstimate, stopSequences }: AnswerOptions)
     idPrefix: 'msg_',
     chunkWriter: (head, takeMemory) =>
       new MessagesChunks(head, { promptEstimate, stopSequences, takeMemory }),
-    chunkFormat: () => orderedChunks(promptEstimate, stopSequences),
+    chunkFormat: () => streamFormat(promptEstimate, stopSequences),
     wholeFormat: () => doorOf(promptEstimate, stopSequences),
     lastEvents: () => LAST_EVENTS,
     wholeBody: (answer, head, usage, service) =>
@@ -44,7 +44,7 @@ function doorOf(
   return { door: 'messages', prompt_estimate, stop_sequences }
 }
 
-function orderedChunks(promptEstimate: number, stopSequences: readonly string[]) {
+function streamFormat(promptEstimate: number, stopSequences: readonly string[]) {
   const format = doorOf(promptEstimate, stopSequences)
   return format && { format }
 }

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { FromDaemon } from '../../../src/protocol/boot.ts'
 import { linkStateSchema, signResponseSchema } from '../../../src/protocol/link.ts'
-import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
+import { printStreamSpec } from '../../../src/protocol/stream-record.ts'
 import type { Changes } from '../../../src/enclave/carrier/changes.ts'
 import { startCarriers, type Carriers } from '../../../src/enclave/carrier/carriers.ts'
 import { hopKey, THE_ONE, type Facts } from '../../../src/enclave/carrier/facts.ts'
@@ -269,7 +269,7 @@ describe('carriers', () => {
 
   it('know a written stream where it was opened, and nowhere else', async () => {
     const stream = '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d'
-    const order = printChunkOrder({
+    const spec = printStreamSpec({
       stream,
       owner: 'cus_1',
       head: { id: 'x', created: 1, model: 'm' },
@@ -283,7 +283,7 @@ describe('carriers', () => {
     const body = call(0, '/v1/egress/nova/stream', {
       method: 'POST',
       body: '{}',
-      headers: { 'x-cmr-chunks': order },
+      headers: { 'x-cmr-chunks': spec },
     })
     const end = (index: number) => call(index, `/v1/streams/${stream}`, { method: 'DELETE' })
     await expect.poll(async () => (await end(0)).status, { timeout: PATIENCE }).toBe(200)

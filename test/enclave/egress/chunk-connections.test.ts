@@ -236,7 +236,7 @@ describe('a connection for chunks is closed, with its streams', () => {
     expect(text(await client.next())).toEqual([MESSAGE_KINDS.chunk, 1, '', 'more'])
   })
 
-  it('where the worker orders streams and reads nothing of what is sent', async () => {
+  it('where the worker requests streams and reads nothing of what is sent', async () => {
     const connections = new ChunkConnections()
     let unread = MAX_UNREAD_BYTES
     const client = await connect(connections, ONE, (socket) => {

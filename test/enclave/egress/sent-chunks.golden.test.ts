@@ -3,14 +3,14 @@ import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
-import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { requestedStream } from '../../../src/enclave/egress/requested-stream.ts'
 import { SentChunks } from '../../../src/enclave/egress/sent-chunks.ts'
 import type { WorkerBody } from '../../../src/enclave/egress/worker-body.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
 import { MAX_CHUNK_BYTES, MESSAGE_KINDS } from '../../../src/protocol/link-messages.ts'
 import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
 import type { AnswerFormat } from '../../../src/worker/completion/format.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 import { DOORS } from '../../support/doors.ts'
 import {
   goldenStreams,
@@ -29,18 +29,18 @@ function write(
   body: WorkerBody,
   ended: (record: StreamRecord) => void = () => {},
 ): StreamRecord {
-  const ordered = format.chunkFormat(options)
-  if (ordered === undefined) throw new Error('the daemon may write this')
+  const requested = format.chunkFormat(options)
+  if (requested === undefined) throw new Error('the daemon may write this')
   const { id, created, model, includeReasoning } = options
-  const order = {
-    ...CHUNK_ORDER,
-    format: ordered.format,
+  const spec = {
+    ...STREAM_SPEC,
+    format: requested.format,
     head: { id, created, model },
     include_reasoning: includeReasoning,
   }
   const answer = new FakeAnswer()
   const stream = new WrittenStream(
-    orderedChunks(order, ordered.ahead ?? new Uint8Array(0)),
+    requestedStream(spec, requested.ahead ?? new Uint8Array(0)),
     answer,
     body,
     {

@@ -2,9 +2,9 @@ import { Readable, Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
-import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { requestedStream } from '../../../src/enclave/egress/requested-stream.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 
 const TEXT = 'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n'
 const STOP = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
@@ -19,7 +19,7 @@ function open(worker: 'takes all' | 'takes nothing') {
   })
   const said: string[] = []
   const stream = new WrittenStream(
-    orderedChunks(CHUNK_ORDER, new Uint8Array(0)),
+    requestedStream(STREAM_SPEC, new Uint8Array(0)),
     answer,
     response,
     {

@@ -7,11 +7,11 @@ import {
   type RestingSource,
 } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
-import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { requestedStream } from '../../../src/enclave/egress/requested-stream.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 
-const ORDER = { ...CHUNK_ORDER, idle_ms: 50 }
+const SPEC = { ...STREAM_SPEC, idle_ms: 50 }
 
 const TEXT = Buffer.from('data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n')
 
@@ -30,7 +30,7 @@ it('a provider that is not read is not taken for silent, and is again once it is
   const answer = new Readable({ read: () => {} })
   const response = new Writable({ write: (_bytes, _encoding, done) => done() })
   const happened: string[] = []
-  const stream = new WrittenStream(orderedChunks(ORDER, Buffer.alloc(0)), answer, response, {
+  const stream = new WrittenStream(requestedStream(SPEC, Buffer.alloc(0)), answer, response, {
     joiner,
     source: { rest: () => void happened.push('rest'), wake: () => void happened.push('wake') },
     memory: new EventMemory(),

@@ -1,14 +1,17 @@
 import { expect, it } from 'vitest'
-import type { OrderedCall, WrittenWhole } from '../../../src/enclave/egress/ordered-whole.ts'
+import type {
+  WholeAnswerCall,
+  WrittenWholeAnswer,
+} from '../../../src/enclave/egress/whole-answer-call.ts'
 import { WholeAnswers } from '../../../src/enclave/whole/whole-answers.ts'
 import { MAX_MESSAGE_BODY_BYTES } from '../../../src/protocol/link-messages.ts'
 import type { SignResponse } from '../../../src/protocol/link.ts'
-import { wholeOrder } from '../../support/whole-order.ts'
+import { wholeAnswerSpec } from '../../support/whole-answer-spec.ts'
 
 const DIGEST = 'd1'.repeat(32)
 const ANSWER = Buffer.from('{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}')
 
-function call(id: string, withReceipt = true): OrderedCall {
+function call(id: string, withReceipt = true): WholeAnswerCall {
   const receipt = {
     jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
     endpoint: '/v1/chat/completions',
@@ -17,8 +20,8 @@ function call(id: string, withReceipt = true): OrderedCall {
     configuration_sha256: DIGEST,
     known_head: 'e2'.repeat(32),
   }
-  const order = wholeOrder({ id, receipt: withReceipt ? receipt : null })
-  return { order, provider: 'nova', evidenceSha256: 'e1'.repeat(32), request: ANSWER }
+  const spec = wholeAnswerSpec({ id, receipt: withReceipt ? receipt : null })
+  return { spec, provider: 'nova', evidenceSha256: 'e1'.repeat(32), request: ANSWER }
 }
 
 const SIGNED: SignResponse = {
@@ -40,11 +43,11 @@ function opened(sign: Sign = () => SIGNED) {
     now: () => 1_000,
     log: (event, fields) => logged.push([event, fields]),
   })
-  const add = (given: OrderedCall, tell: (written: WrittenWhole | undefined) => void) =>
+  const add = (given: WholeAnswerCall, tell: (written: WrittenWholeAnswer | undefined) => void) =>
     answers.add(given, ANSWER, { hasLeft: () => false, tell })
-  const write = async (given: OrderedCall, answer = ANSWER, hasLeft = false) => {
-    const { promise, resolve } = Promise.withResolvers<WrittenWhole | undefined>()
-    const tell = (written: WrittenWhole | undefined) => {
+  const write = async (given: WholeAnswerCall, answer = ANSWER, hasLeft = false) => {
+    const { promise, resolve } = Promise.withResolvers<WrittenWholeAnswer | undefined>()
+    const tell = (written: WrittenWholeAnswer | undefined) => {
       steps.push('tell')
       resolve(written)
     }
@@ -54,7 +57,7 @@ function opened(sign: Sign = () => SIGNED) {
   return { add, write, steps, logged }
 }
 
-it('signs what its order and its connection say, under the head that the worker has', async () => {
+it('signs what its specification and its connection say, under the head that the worker has', async () => {
   const asked: unknown[] = []
   const { write } = opened((...given) => {
     asked.push(given)

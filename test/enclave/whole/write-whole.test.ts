@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { SMALL_BODY_BYTES } from '../../../src/protocol/link-messages.ts'
-import type { WholeOrder } from '../../../src/protocol/whole-order.ts'
+import type { WholeAnswerSpec } from '../../../src/protocol/whole-answer.ts'
 import { writeWhole } from '../../../src/enclave/whole/write-whole.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import { billedUsage } from '../../../src/worker/stream/billed-usage.ts'
 import { readSmallAnswer } from '../../../src/worker/stream/read-small-answer.ts'
-import { wholeOrder } from '../../support/whole-order.ts'
+import { wholeAnswerSpec } from '../../support/whole-answer-spec.ts'
 
 /** The daemon's answers are those that the worker writes of the same bytes. */
 
@@ -18,8 +18,8 @@ const BILLING = { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_t
 const BOUND = { promptEstimate: 7, promptTokens: 1_000, completionTokens: 100 }
 const REQUEST = Buffer.from('{"model":"glm"}')
 
-function order(change: Partial<Record<keyof WholeOrder, unknown>> = {}): WholeOrder {
-  return wholeOrder({
+function spec(change: Partial<Record<keyof WholeAnswerSpec, unknown>> = {}): WholeAnswerSpec {
+  return wholeAnswerSpec({
     id: ID,
     requested_route: 'glm-5',
     routed_model: 'nova/glm-5',
@@ -36,9 +36,9 @@ function order(change: Partial<Record<keyof WholeOrder, unknown>> = {}): WholeOr
   })
 }
 
-const write = (given: WholeOrder, answer: string) =>
+const write = (given: WholeAnswerSpec, answer: string) =>
   writeWhole(
-    { order: given, provider: 'nova', evidenceSha256: null, request: REQUEST },
+    { spec: given, provider: 'nova', evidenceSha256: null, request: REQUEST },
     Buffer.from(answer),
     AT,
   )
@@ -114,7 +114,7 @@ describe.each(Object.entries(DOORS))('at the door %s', (_door, { format, door })
     async (_name, given) => {
       const text = JSON.stringify({ id: 'cmpl-7', ...given })
       for (const includeReasoning of [true, false]) {
-        const asked = order({ format: door, include_reasoning: includeReasoning })
+        const asked = spec({ format: door, include_reasoning: includeReasoning })
         const written = write(asked, text)
         const read = readSmallAnswer(Buffer.from(text), { id: ID, includeReasoning })
         const { produced, counts } = read.tally
@@ -158,7 +158,7 @@ const TEXT = JSON.stringify(ANSWERS['a text'])
 
 describe('a receipt', () => {
   it('is not claimed where none is wanted, and the answer names none', () => {
-    const written = write(order({ receipt: null }), TEXT)
+    const written = write(spec({ receipt: null }), TEXT)
     expect(written?.claims).toBeUndefined()
     expect(JSON.parse(written?.body.toString() ?? '')).toMatchObject({
       service: { requested_route: 'glm-5', routed_model: 'nova/glm-5', failover: true },
@@ -167,10 +167,10 @@ describe('a receipt', () => {
   })
 
   it('has no tokens where none are billed, and repeats the constraints', () => {
-    const { receipt } = order()
-    if (receipt === null) throw new Error('a receipt was ordered')
+    const { receipt } = spec()
+    if (receipt === null) throw new Error('a receipt was requested')
     const constraints = { min: 'hardware' } as const
-    const asked = order({
+    const asked = spec({
       receipt: { ...receipt, bills_tokens: false, constraints },
     })
     expect(write(asked, TEXT)?.claims).toMatchObject({
@@ -190,7 +190,7 @@ describe('left to the worker, which says what is wrong with it, is', () => {
     ['a choice that did not finish', '{"choices":[{"message":{"content":"a"}}]}'],
     ['a failed choice', '{"choices":[{"message":{"content":"a"},"finish_reason":"error"}]}'],
   ])('%s', (_name, answer) => {
-    expect(write(order(), answer)).toBeUndefined()
+    expect(write(spec(), answer)).toBeUndefined()
   })
 
   it('an answer that is no small one any more', () => {
@@ -199,6 +199,6 @@ describe('left to the worker, which says what is wrong with it, is', () => {
     const content = `{"token":"a","logprob":-1,"bytes":[${numbers}]}`
     const answer = `{"choices":[{"message":{"content":"a"},"finish_reason":"stop","logprobs":{"content":[${content}]}}]}`
     expect(answer.length).toBeLessThan(SMALL_BODY_BYTES)
-    expect(write(order(), answer)).toBeUndefined()
+    expect(write(spec(), answer)).toBeUndefined()
   })
 })

@@ -11,7 +11,7 @@ import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
 import { carriedCall } from '../../support/carried-call.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 import { pipedChunkStream } from '../chunks/piped-chunk-stream.ts'
 
@@ -61,7 +61,7 @@ function set(isGone = false) {
   }
   const last = chatFormat(false).lastEvents(OPTIONS)
   const source = new ChunkStreamSource(chunkStream, clock.signal)
-  const stream = new WrittenStream(CHUNK_ORDER, source, { link, clock, budget, last })
+  const stream = new WrittenStream(STREAM_SPEC, source, { link, clock, budget, last })
   const gone = new AbortController()
   /** To a client that reads, until it cancels. */
   const relay = async () => {
@@ -94,7 +94,7 @@ describe('a stream whose chunks are sent', () => {
     const { client, relayed } = await relay()
     void new Response(client.readable).text()
     expect((await relayed).end).toEqual({ kind: 'complete' })
-    expect(asked).toEqual([CHUNK_ORDER.stream])
+    expect(asked).toEqual([STREAM_SPEC.stream])
   })
 
   it.each(['no JSON', '{}', JSON.stringify({ ...RECORD, ending: { kind: 'other' } })])(
@@ -117,7 +117,7 @@ describe('a stream whose chunks are sent', () => {
     const { relayed } = await relay()
     chunkStream.lose()
     expect((await relayed).end).toMatchObject(DAEMON_LOST)
-    expect([asked, ended]).toEqual([[CHUNK_ORDER.stream], [true]])
+    expect([asked, ended]).toEqual([[STREAM_SPEC.stream], [true]])
   })
 
   it('is complete where the connection is lost after their end', async () => {
@@ -172,7 +172,7 @@ describe('a stream whose chunks are sent', () => {
         if (why === 'too large to be sent') chunkStream.takeEnd(new Uint8Array(0))
         else await vi.advanceTimersByTimeAsync(2_000)
         expect((await relayed).end).toEqual({ kind: 'client_gone' })
-        expect(asked).toEqual([CHUNK_ORDER.stream])
+        expect(asked).toEqual([STREAM_SPEC.stream])
       } finally {
         vi.useRealTimers()
       }
@@ -187,7 +187,7 @@ describe('a stream whose chunks are sent', () => {
     budget.abort(new Error('too late'))
     expect((await relayed).end).toEqual({ kind: 'complete' })
     await client.finish(utf8('last'))
-    expect([await text, asked]).toEqual(['data: one\n\nlast', [CHUNK_ORDER.stream]])
+    expect([await text, asked]).toEqual(['data: one\n\nlast', [STREAM_SPEC.stream]])
   })
 
   it('is cut where its time is up and its daemon is gone', async () => {
@@ -211,7 +211,7 @@ describe('a stream whose chunks are sent', () => {
     const { end, answer } = await relayed
     expect(end).toMatchObject({ kind: 'cut' })
     expect(answer.usage).toMatchObject({ promptTokens: 7, completionTokens: 5 })
-    expect(asked).toEqual([CHUNK_ORDER.stream])
+    expect(asked).toEqual([STREAM_SPEC.stream])
   })
 })
 

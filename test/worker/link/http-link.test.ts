@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import type { SignResponse } from '../../../src/protocol/link.ts'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LINK_FAILURES, LinkUnavailable, type LinkFailure } from '../../../src/worker/link/link.ts'
-import { WHOLE_RECORD } from '../../support/whole-order.ts'
+import { WHOLE_ANSWER_RECORD } from '../../support/whole-answer-spec.ts'
 import { ownTimers } from '../../support/own-timers.ts'
 
 const STATE = {
@@ -118,11 +118,11 @@ describe('the link', () => {
 
   it('takes what the daemon says of an answer that it has written, and counts a form of it that is unknown', async () => {
     const saying = (whole: unknown) => () => Object.assign(new Response('{}'), { whole })
-    const { link, failures } = linkTo(saying(WHOLE_RECORD), () => new Response('{}'))
-    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: WHOLE_RECORD })
+    const { link, failures } = linkTo(saying(WHOLE_ANSWER_RECORD), () => new Response('{}'))
+    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: WHOLE_ANSWER_RECORD })
     await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: undefined })
     expect(failures).toEqual([])
-    for (const malformed of [null, {}, { ...WHOLE_RECORD, request_sha256: 'a1' }]) {
+    for (const malformed of [null, {}, { ...WHOLE_ANSWER_RECORD, request_sha256: 'a1' }]) {
       const other = linkTo(saying(malformed))
       await expect(other.link.egress('a', '/b', {})).rejects.toMatchObject({
         name: 'LinkUnavailable',

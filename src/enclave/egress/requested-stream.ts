@@ -1,7 +1,7 @@
 import {
   parseResponsesAhead,
   type ChunkFormat,
-  type ChunkOrder,
+  type StreamSpec,
 } from '../../protocol/stream-record.ts'
 import { MessagesChunks } from '../../worker/formats/messages-chunks.ts'
 import { ResponsesChunks } from '../../worker/formats/responses-chunks.ts'
@@ -11,8 +11,8 @@ import type { TakeMemory } from '../../worker/stream/event-framer.ts'
 import { LinkError } from '../link-error.ts'
 
 /** A stream whose client chunks a worker has asked the daemon to write. */
-export interface OrderedChunks {
-  readonly order: ChunkOrder
+export interface RequestedStream {
+  readonly spec: StreamSpec
   /** Opens the stream's writer. The writer takes memory for text that it holds until the end of the stream. */
   readonly openWriter: (takeMemory: TakeMemory) => ChunkWriter
 }
@@ -23,18 +23,18 @@ export function aheadBytes(format: ChunkFormat | undefined): number {
 }
 
 /**
- * Builds the stream that an order describes.
+ * Builds the stream that a specification describes.
  * @param ahead the bytes that preceded the request to the provider
  * @throws LinkError `invalid_request` when they are malformed
  */
-export function orderedChunks(order: ChunkOrder, ahead: Uint8Array): OrderedChunks {
-  return { order, openWriter: writerOpener(order, ahead) }
+export function requestedStream(spec: StreamSpec, ahead: Uint8Array): RequestedStream {
+  return { spec, openWriter: writerOpener(spec, ahead) }
 }
 
 function writerOpener(
-  { head, format }: ChunkOrder,
+  { head, format }: StreamSpec,
   ahead: Uint8Array,
-): OrderedChunks['openWriter'] {
+): RequestedStream['openWriter'] {
   if (format.door === 'chat') return () => chatChunks(head)
   if (format.door === 'messages') {
     const { prompt_estimate: promptEstimate, stop_sequences: stopSequences } = format
@@ -42,7 +42,7 @@ function writerOpener(
   }
   const given = parseResponsesAhead(Buffer.from(ahead).toString('utf8'))
   if (given === undefined) {
-    throw new LinkError('invalid_request', 'what the order for chunks needs is malformed')
+    throw new LinkError('invalid_request', 'the data that precedes the request is malformed')
   }
   const options = {
     answerId: head.id,

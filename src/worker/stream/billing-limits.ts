@@ -1,9 +1,9 @@
-import type { OrderedBilling } from '../../protocol/stream-record.ts'
+import type { BillingLimits } from '../../protocol/stream-record.ts'
 import { billedUsage, type BillingBound, type Produced } from './billed-usage.ts'
 import type { TokenUsage } from './token-usage.ts'
 
-/** The limits of what a request is billed, as an order passes them to the daemon. */
-export function orderedBilling(bound: BillingBound): OrderedBilling {
+/** The limits of what a request is billed, as they are passed to the daemon. */
+export function billingLimits(bound: BillingBound): BillingLimits {
   return {
     prompt_estimate: bound.promptEstimate,
     max_prompt_tokens: bound.promptTokens,
@@ -11,8 +11,8 @@ export function orderedBilling(bound: BillingBound): OrderedBilling {
   }
 }
 
-/** The token counts that the worker bills for an ordered answer. */
-export function usageAsBilled(produced: Produced, billing: OrderedBilling): TokenUsage {
+/** The token counts that the worker bills for an answer that the daemon writes. */
+export function usageAsBilled(produced: Produced, billing: BillingLimits): TokenUsage {
   const bound = {
     promptEstimate: billing.prompt_estimate,
     promptTokens: billing.max_prompt_tokens,

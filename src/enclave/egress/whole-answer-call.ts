@@ -1,8 +1,8 @@
-import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeAnswerSpec, WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 
 /** A call whose complete client answer a worker has asked the daemon to write. */
-export interface OrderedCall {
-  readonly order: WholeOrder
+export interface WholeAnswerCall {
+  readonly spec: WholeAnswerSpec
   readonly provider: string
   /** Digest of the evidence that the connection was pinned to; null without attestation. */
   readonly evidenceSha256: string | null
@@ -11,18 +11,22 @@ export interface OrderedCall {
 }
 
 /** An answer as the client is to receive it. */
-export interface WrittenWhole {
+export interface WrittenWholeAnswer {
   readonly body: Buffer
-  readonly record: WholeRecord
+  readonly record: WholeAnswerRecord
 }
 
 /** The caller that waits for an answer to be written. */
-export interface AwaitsWhole {
+export interface WholeAnswerReceiver {
   /** Whether the caller has disconnected. */
   hasLeft(): boolean
   /** Delivers the answer; undefined where the worker must read the provider's bytes itself. */
-  tell(written: WrittenWhole | undefined): void
+  tell(written: WrittenWholeAnswer | undefined): void
 }
 
 /** Writes the client's answer from a small, complete answer of a provider. */
-export type WriteWhole = (call: OrderedCall, answer: Buffer, awaits: AwaitsWhole) => void
+export type WriteWholeAnswer = (
+  call: WholeAnswerCall,
+  answer: Buffer,
+  awaits: WholeAnswerReceiver,
+) => void

@@ -1,12 +1,14 @@
 import {
-  wholeOrderSchema,
-  type WholeOrder,
-  type WholeRecord,
-} from '../../src/protocol/whole-order.ts'
+  wholeAnswerSpecSchema,
+  type WholeAnswerSpec,
+  type WholeAnswerRecord,
+} from '../../src/protocol/whole-answer.ts'
 
-/** An order of a whole answer at the chat door, without a receipt, but for the changes. */
-export function wholeOrder(change: Partial<Record<keyof WholeOrder, unknown>> = {}): WholeOrder {
-  return wholeOrderSchema.parse({
+/** The specification of a whole answer at the chat door, without a receipt, but for the changes. */
+export function wholeAnswerSpec(
+  change: Partial<Record<keyof WholeAnswerSpec, unknown>> = {},
+): WholeAnswerSpec {
+  return wholeAnswerSpecSchema.parse({
     id: 'chatcmpl-1',
     requested_route: 'glm',
     routed_model: 'nova/glm',
@@ -20,7 +22,7 @@ export function wholeOrder(change: Partial<Record<keyof WholeOrder, unknown>> = 
 }
 
 /** What the daemon says of such an answer that it has written, without a receipt. */
-export const WHOLE_RECORD: WholeRecord = {
+export const WHOLE_ANSWER_RECORD: WholeAnswerRecord = {
   counts: { prompt: 1, completion: 2, uncounted_text_bytes: 0 },
   provider_response_id: null,
   request_sha256: 'a1'.repeat(32),

@@ -1,7 +1,7 @@
-import type { ChunkOrder } from '../../src/protocol/stream-record.ts'
+import type { StreamSpec } from '../../src/protocol/stream-record.ts'
 
-/** What a worker orders of a stream whose chunks the daemon writes, with times that no test reaches. */
-export const CHUNK_ORDER: ChunkOrder = {
+/** What a worker asks for of a stream whose chunks the daemon writes, with times that no test reaches. */
+export const STREAM_SPEC: StreamSpec = {
   stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
   owner: 'cus_1',
   head: { id: 'chatcmpl-1', created: 1, model: 'm' },

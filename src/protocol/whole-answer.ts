@@ -16,12 +16,12 @@ import {
  */
 
 /** The format of the answer, by endpoint, and what the answer depends on. */
-const wholeFormatSchema = z.discriminatedUnion('door', [chatDoorSchema, messagesDoorSchema])
+const wholeAnswerFormatSchema = z.discriminatedUnion('door', [chatDoorSchema, messagesDoorSchema])
 
-export type WholeFormat = z.output<typeof wholeFormatSchema>
+export type WholeAnswerFormat = z.output<typeof wholeAnswerFormatSchema>
 
 /** The claims of a receipt that are known before the provider answers. */
-const orderedReceiptSchema = z.strictObject({
+const receiptSpecSchema = z.strictObject({
   jti: z.uuid(),
   endpoint: z.enum(RECEIPT_ENDPOINTS),
   client_request_digest: hex32,
@@ -34,34 +34,34 @@ const orderedReceiptSchema = z.strictObject({
 })
 
 /** `CallHead.whole` of an egress call that is a message. */
-export const wholeOrderSchema = z.strictObject({
+export const wholeAnswerSpecSchema = z.strictObject({
   /** The id of the answer. */
   id: z.string(),
   requested_route: z.string(),
   /** The route that serves. */
   routed_model: z.string(),
   failover: z.boolean(),
-  format: wholeFormatSchema,
+  format: wholeAnswerFormatSchema,
   include_reasoning: z.boolean(),
   billing: billingSchema,
   /** Null: no receipt is wanted. */
-  receipt: orderedReceiptSchema.nullable(),
+  receipt: receiptSpecSchema.nullable(),
 })
 
-export type WholeOrder = z.output<typeof wholeOrderSchema>
+export type WholeAnswerSpec = z.output<typeof wholeAnswerSpecSchema>
 
 /**
  * The record by which the worker settles a complete answer: `AnswerHead.whole`, where the daemon has written the
  * answer.
  */
-export const wholeRecordSchema = z.object({
+export const wholeAnswerRecordSchema = z.object({
   counts: tallyCountsSchema,
   provider_response_id: z.string().max(MAX_RESPONSE_ID_CHARS).nullable(),
   /** SHA-256 of the bytes sent to the provider, and of its answer. */
   request_sha256: hex32,
   response_sha256: hex32,
-  /** One receipt. Null where none was ordered, or where the worker must request it itself. */
+  /** One receipt. Null where none was requested, or where the worker must request it itself. */
   signed: signResponseSchema.nullable(),
 })
 
-export type WholeRecord = z.output<typeof wholeRecordSchema>
+export type WholeAnswerRecord = z.output<typeof wholeAnswerRecordSchema>

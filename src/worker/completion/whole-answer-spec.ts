@@ -1,19 +1,19 @@
 import { sha256Hex } from '../../protocol/digest.ts'
-import type { WholeOrder } from '../../protocol/whole-order.ts'
+import type { WholeAnswerSpec } from '../../protocol/whole-answer.ts'
 import type { ReceiptBeside } from '../link/link.ts'
 import { isCarried, type Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { billsTokens } from '../settle/exchange.ts'
-import { orderedBilling } from '../stream/ordered-billing.ts'
+import { billingLimits } from '../stream/billing-limits.ts'
 import { billingBound, type AdmittedChat } from './admitted.ts'
 import { answerId } from './answer-head.ts'
 
-/** The order that lets the daemon write the answer to this attempt; undefined where the daemon cannot. */
-export async function orderWhole(
+/** What lets the daemon write the answer to this attempt; undefined where the daemon cannot. */
+export async function wholeAnswerSpec(
   admitted: AdmittedChat,
   { route, failover }: PlannedAttempt,
   beside: ReceiptBeside,
-): Promise<WholeOrder | undefined> {
+): Promise<WholeAnswerSpec | undefined> {
   const format = isCarried(route) ? admitted.format.wholeFormat() : undefined
   if (format === undefined) return undefined
   return {
@@ -23,16 +23,16 @@ export async function orderWhole(
     failover,
     format,
     include_reasoning: admitted.chat.includeReasoning,
-    billing: orderedBilling(billingBound(admitted, route)),
-    receipt: await orderedReceipt(admitted, route, beside),
+    billing: billingLimits(billingBound(admitted, route)),
+    receipt: await receiptSpec(admitted, route, beside),
   }
 }
 
-async function orderedReceipt(
+async function receiptSpec(
   { receiptId, endpoint, clientRequest, constraints, context }: AdmittedChat,
   route: Route,
   { knownHead }: ReceiptBeside,
-): Promise<WholeOrder['receipt']> {
+): Promise<WholeAnswerSpec['receipt']> {
   if (receiptId === null) return null
   return {
     jti: receiptId,
