@@ -13,17 +13,17 @@ const count = z.int().min(0)
 export const MAX_AHEAD_BYTES = 256 * 1024
 
 /** What answers of `/v1/chat/completions` depend on. */
-export const chatDoorSchema = z.strictObject({ door: z.literal('chat') })
+export const chatFormatSchema = z.strictObject({ door: z.literal('chat') })
 
 /** What answers of `/v1/messages` depend on. */
-export const messagesDoorSchema = z.strictObject({
+export const messagesFormatSchema = z.strictObject({
   door: z.literal('messages'),
   prompt_estimate: count,
   /** The stop sequences of the request. */
   stop_sequences: z.array(z.string()),
 })
 
-export type MessagesDoor = z.output<typeof messagesDoorSchema>
+export type MessagesFormat = z.output<typeof messagesFormatSchema>
 
 /**
  * Limits and estimates from which the token counts that the client sees are computed, the same as those that are
@@ -39,8 +39,8 @@ export type BillingLimits = z.output<typeof billingSchema>
 
 /** The format of the client's stream, by endpoint, and what its chunks depend on. */
 const chunkFormatSchema = z.discriminatedUnion('door', [
-  chatDoorSchema,
-  messagesDoorSchema,
+  chatFormatSchema,
+  messagesFormatSchema,
   z.strictObject({
     door: z.literal('responses'),
     encrypted_content: z.boolean(),

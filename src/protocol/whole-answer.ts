@@ -5,8 +5,8 @@ import { MAX_RESPONSE_ID_CHARS, signResponseSchema } from './link.ts'
 import { RECEIPT_ENDPOINTS } from './receipt.ts'
 import {
   billingSchema,
-  chatDoorSchema,
-  messagesDoorSchema,
+  chatFormatSchema,
+  messagesFormatSchema,
   tallyCountsSchema,
 } from './stream-record.ts'
 
@@ -16,7 +16,10 @@ import {
  */
 
 /** The format of the answer, by endpoint, and what the answer depends on. */
-const wholeAnswerFormatSchema = z.discriminatedUnion('door', [chatDoorSchema, messagesDoorSchema])
+const wholeAnswerFormatSchema = z.discriminatedUnion('door', [
+  chatFormatSchema,
+  messagesFormatSchema,
+])
 
 export type WholeAnswerFormat = z.output<typeof wholeAnswerFormatSchema>
 

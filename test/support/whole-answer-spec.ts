@@ -4,7 +4,7 @@ import {
   type WholeAnswerRecord,
 } from '../../src/protocol/whole-answer.ts'
 
-/** The specification of a whole answer at the chat door, without a receipt, but for the changes. */
+/** The specification of a whole answer in the chat format, without a receipt, but for the changes. */
 export function wholeAnswerSpec(
   change: Partial<Record<keyof WholeAnswerSpec, unknown>> = {},
 ): WholeAnswerSpec {

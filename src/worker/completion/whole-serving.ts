@@ -56,8 +56,8 @@ export interface WrittenAnswer {
 const chatOutOfTime = () =>
   new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
 
-/** The parts that differ between endpoints. */
-export interface WholeDoor<T extends ProviderProof> {
+/** The steps that differ between endpoints. */
+export interface EndpointSteps<T extends ProviderProof> {
   /** One attempt on one route, within `limitMs` while other routes remain; rejects with an AttemptFailure. */
   readonly ask: (
     attempt: PlannedAttempt,
@@ -79,7 +79,7 @@ export interface WholeDoor<T extends ProviderProof> {
  */
 export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
-  door: WholeDoor<T>,
+  steps: EndpointSteps<T>,
 ): Promise<Response> {
   const { context, admission, outOfTime = chatOutOfTime } = request
   const budget = new Budget(context.now, context.after, context.shutdown)
@@ -87,14 +87,14 @@ export async function serveWhole<T extends ProviderProof>(
   let progress: WholeProgress | undefined
   try {
     progress = new WholeProgress(budget, new AnswerRoom(context.takeMemory))
-    return await serveAndSettle(request, door, progress)
+    return await serveAndSettle(request, steps, progress)
   } catch (error) {
     const work = progress?.lostWork(error, request.hurried)
     if (work === undefined) {
       await releaseAdmission(context, admission)
       throw error
     }
-    await settleUnreceipted(request, await door.lost(work.attempt, work.bytes))
+    await settleUnreceipted(request, await steps.lost(work.attempt, work.bytes))
     throw notToBeRepeated(error)
   } finally {
     budget.end()
@@ -103,7 +103,7 @@ export async function serveWhole<T extends ProviderProof>(
 
 async function serveAndSettle<T extends ProviderProof>(
   { context, admission, receiptId, clientRequest, once, ...request }: WholeRequest,
-  { ask, write }: WholeDoor<T>,
+  { ask, write }: EndpointSteps<T>,
   progress: WholeProgress,
 ): Promise<Response> {
   const { attempts, failureMapping = CHAT_FAILURE_MAPPING } = request

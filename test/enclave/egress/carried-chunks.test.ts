@@ -10,7 +10,7 @@ import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import type { AnswerHead } from '../../../src/protocol/link-messages.ts'
 import { printStreamSpec, type StreamSpec } from '../../../src/protocol/stream-record.ts'
 import { STREAM_SPEC } from '../../support/stream-spec.ts'
-import { DOORS } from '../../support/doors.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 import { provenAlways } from '../../support/proven-always.ts'
@@ -155,7 +155,7 @@ describe.each([
 
   it('sends the provider no more than its request where other bytes precede that', async () => {
     const given = await set(answering(TEXT + STOP))
-    const requested = DOORS['responses']?.format.chunkFormat(OPTIONS)
+    const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
     if (requested?.ahead === undefined) throw new Error('something precedes the request')
     const body = Buffer.concat([requested.ahead, Buffer.from('{"a":1}')])
     const told = await ask(given, specOf({ format: requested.format }), body)

@@ -11,7 +11,7 @@ import { MAX_CHUNK_BYTES, MESSAGE_KINDS } from '../../../src/protocol/link-messa
 import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
 import type { AnswerFormat } from '../../../src/worker/completion/format.ts'
 import { STREAM_SPEC } from '../../support/stream-spec.ts'
-import { DOORS } from '../../support/doors.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import {
   goldenStreams,
   OPTIONS,
@@ -89,13 +89,13 @@ function sent(...[format, options, pieces]: [AnswerFormat, ChatStreamOptions, Ui
 /** test/worker/stream/golden.test.ts cuts at every byte what both read. */
 const CUT_AT: Readonly<Record<string, number>> = { chat: 11, responses: 67, messages: 67 }
 
-describe.each(Object.entries(DOORS))('over the door %s', (door, { format }) => {
+describe.each(Object.entries(API_FORMATS))('in the format %s', (api, { format }) => {
   it.each(goldenStreams())(
     'the golden stream $file is sent as it would be answered, wherever it is cut',
     (golden) => {
       const options = { ...OPTIONS, ...golden.options }
       const bytes = providerBytes(golden)
-      for (let cut = 0; cut <= bytes.length; cut += CUT_AT[door] ?? 1) {
+      for (let cut = 0; cut <= bytes.length; cut += CUT_AT[api] ?? 1) {
         const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)]
         const { text, record } = sent(format, options, pieces)
         expect([cut, { text, record }]).toEqual([cut, answered(format, options, pieces)])

@@ -15,7 +15,7 @@ import {
 } from '../../../src/protocol/link-messages.ts'
 import type { StreamSpec } from '../../../src/protocol/stream-record.ts'
 import { STREAM_SPEC } from '../../support/stream-spec.ts'
-import { DOORS } from '../../support/doors.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 import { recordOf } from './chunk-client.ts'
 
@@ -107,7 +107,7 @@ const isFree = (memory: EventMemory) => {
 
 /** Responses hold their text until the end, and their record repeats it. */
 function openResponse(given: Given = {}) {
-  const requested = DOORS['responses']?.format.chunkFormat(OPTIONS)
+  const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
   if (requested === undefined) throw new Error('the daemon may write this')
   const { format, ahead } = requested
   return open({ ...given, spec: { ...SPEC, format }, ...(ahead && { ahead }) })

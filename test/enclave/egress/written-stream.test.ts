@@ -17,7 +17,7 @@ import { billedUsage } from '../../../src/worker/stream/billed-usage.ts'
 import { chatChunks } from '../../../src/worker/stream/chat-chunks.ts'
 import { countedAnswer } from '../../../src/worker/stream/streamed-answer.ts'
 import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
-import { BOUND, BROKEN_OFF, DOORS, writtenHere } from '../../support/doors.ts'
+import { BOUND, BROKEN_OFF, API_FORMATS, writtenHere } from '../../support/api-formats.ts'
 import {
   goldenStreams,
   OPTIONS,
@@ -156,7 +156,7 @@ function lastEvent(record: StreamRecord, last: LastEvents): string {
 /** test/worker/stream/golden.test.ts cuts at every byte what both read. */
 const CUT_AT: Readonly<Record<string, number>> = { chat: 5, responses: 37, messages: 37 }
 
-describe.each(Object.entries(DOORS))('over the door %s', (door, { format }) => {
+describe.each(Object.entries(API_FORMATS))('in the format %s', (api, { format }) => {
   describe.each(goldenStreams())('the golden stream $file', (golden) => {
     const options = { ...OPTIONS, ...golden.options }
     const bytes = providerBytes(golden)
@@ -166,7 +166,7 @@ describe.each(Object.entries(DOORS))('over the door %s', (door, { format }) => {
     const right = { text: whole, facts: { outcome, digested: true, ends: 1 } }
 
     it('is written as the worker would write it, wherever it is cut', () => {
-      const step = CUT_AT[door] ?? 1
+      const step = CUT_AT[api] ?? 1
       const seen = new Set<string>()
       for (let cut = 0; cut <= bytes.length; cut += step) {
         const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)]
@@ -320,7 +320,7 @@ describe('text that is held until the end of an answer', () => {
 
   /** A response of which nothing was sent yet. */
   function opened(memory: EventMemory) {
-    const requested = DOORS['responses']?.format.chunkFormat(OPTIONS)
+    const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
     if (requested === undefined) throw new Error('the daemon may write this')
     const spec = specOf(OPTIONS, { format: requested.format })
     return open(spec, undefined, undefined, memory, requested.ahead)

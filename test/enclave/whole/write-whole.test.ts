@@ -96,17 +96,17 @@ const ANSWERS = {
   },
 }
 
-const DOORS = {
-  chat: { format: chatFormat(false), door: { door: 'chat' } },
+const API_FORMATS = {
+  chat: { format: chatFormat(false), described: { door: 'chat' } },
   messages: {
     format: messagesFormat({ promptEstimate: 7, stopSequences: ['END'] }),
-    door: { door: 'messages', prompt_estimate: 7, stop_sequences: ['END'] },
+    described: { door: 'messages', prompt_estimate: 7, stop_sequences: ['END'] },
   },
 } as const
 
-describe.each(Object.entries(DOORS))('at the door %s', (_door, { format, door }) => {
+describe.each(Object.entries(API_FORMATS))('in the format %s', (_format, { format, described }) => {
   it('is what the format tells the daemon', () => {
-    expect(format.wholeFormat()).toEqual(door)
+    expect(format.wholeFormat()).toEqual(described)
   })
 
   it.each(Object.entries(ANSWERS))(
@@ -114,7 +114,7 @@ describe.each(Object.entries(DOORS))('at the door %s', (_door, { format, door })
     async (_name, given) => {
       const text = JSON.stringify({ id: 'cmpl-7', ...given })
       for (const includeReasoning of [true, false]) {
-        const asked = spec({ format: door, include_reasoning: includeReasoning })
+        const asked = spec({ format: described, include_reasoning: includeReasoning })
         const written = write(asked, text)
         const read = readSmallAnswer(Buffer.from(text), { id: ID, includeReasoning })
         const { produced, counts } = read.tally

@@ -1,12 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { healthy } from '../faults/answers.ts'
-import { askDoor, billOf, comparable, digestsOf, DOORS, type Door } from '../faults/doors.ts'
+import {
+  askApi,
+  billOf,
+  comparable,
+  digestsOf,
+  API_FORMATS,
+  type ApiPath,
+} from '../faults/api-formats.ts'
 import { CASES } from '../faults/provider-family.ts'
 import { together } from '../faults/trial.ts'
 import { openWorld, type Customer, type World, type WorldRoute } from '../faults/world.ts'
 
 /**
- * The doors besides Chat Completions over pinned egress, where the daemon writes their streams: every fault of a provider
+ * The API formats besides Chat Completions over pinned egress, where the daemon writes their streams: every fault of a provider
  * must look as it does where the worker writes them, to the byte.
  */
 
@@ -27,9 +34,9 @@ const FAULTS = [
   ),
 ]
 
-/** A fault at a door; it has models, and so health, of its own. */
+/** A fault in a format; it has models, and so health, of its own. */
 const TRIALS = FAULTS.flatMap((fault, index) =>
-  DOORS.map((door) => ({ fault, door, model: `m${index}-${door.slice(4)}` })),
+  API_FORMATS.map((api) => ({ fault, api, model: `m${index}-${api.slice(4)}` })),
 )
 
 const routes: WorldRoute[] = [
@@ -50,8 +57,8 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => world.close())
 
-const ask = (door: Door, model: string, more: object = {}, headers: object = {}) =>
-  askDoor({ world, customer }, door, model, { more, headers })
+const ask = (api: ApiPath, model: string, more: object = {}, headers: object = {}) =>
+  askApi({ world, customer }, api, model, { more, headers })
 
 /** What came of one trial, over pinned egress and where the worker writes. */
 interface Seen {
@@ -60,14 +67,14 @@ interface Seen {
   readonly digests: readonly unknown[]
 }
 
-async function run({ fault, door, model }: (typeof TRIALS)[number]): Promise<Seen> {
+async function run({ fault, api, model }: (typeof TRIALS)[number]): Promise<Seen> {
   const more = 'more' in fault ? fault.more : {}
-  const pinned = await ask(door, `${model}-p`, more)
-  const direct = await ask(door, `${model}-d`, more)
+  const pinned = await ask(api, `${model}-p`, more)
+  const direct = await ask(api, `${model}-d`, more)
   return { pinned, direct, digests: await digestsOf({ world, customer }, pinned) }
 }
 
-describe('a stream that the daemon writes for another door', () => {
+describe('a stream that the daemon writes for another format', () => {
   const seen = new Map<string, Seen>()
 
   beforeAll(async () => {
@@ -76,7 +83,7 @@ describe('a stream that the daemon writes for another door', () => {
 
   // Clocks of five seconds may be short on a busy machine, so a trial is repeated with its test.
   test.for(TRIALS)(
-    '$door, where the provider has this fault: $fault.name',
+    '$api, where the provider has this fault: $fault.name',
     { timeout: 60_000 },
     async (trial, { task }) => {
       const repeated = (task.result?.retryCount ?? 0) > 0
@@ -93,10 +100,8 @@ describe('a stream that the daemon writes for another door', () => {
     },
   )
 
-  test.each(DOORS)('%s: most of what a provider sends ends well or in an event', (door) => {
-    const answers = TRIALS.filter((trial) => trial.door === door).map(({ model }) =>
-      seen.get(model),
-    )
+  test.each(API_FORMATS)('%s: most of what a provider sends ends well or in an event', (api) => {
+    const answers = TRIALS.filter((trial) => trial.api === api).map(({ model }) => seen.get(model))
     const receipts = answers.filter((answer) => (answer?.digests.length ?? 0) > 0)
     const failed = answers.filter((answer) =>
       /^200 [^]*(failed|event: error)/.test(answer?.pinned ?? ''),
@@ -105,12 +110,15 @@ describe('a stream that the daemon writes for another door', () => {
     expect(failed.length).toBeGreaterThan(5)
   })
 
-  test.each(DOORS)('%s: a repeat with an Idempotency-Key brings the same bytes', async (door) => {
-    const headers = { 'idempotency-key': `twice-${door}` }
-    const first = await ask(door, 'sound-p', {}, headers)
-    expect(comparable(first)).toBe(comparable(await ask(door, 'sound-d')))
-    expect(await ask(door, 'sound-p', {}, headers)).toBe(first)
-  })
+  test.each(API_FORMATS)(
+    '%s: a repeat with an Idempotency-Key brings the same bytes',
+    async (api) => {
+      const headers = { 'idempotency-key': `twice-${api}` }
+      const first = await ask(api, 'sound-p', {}, headers)
+      expect(comparable(first)).toBe(comparable(await ask(api, 'sound-d')))
+      expect(await ask(api, 'sound-p', {}, headers)).toBe(first)
+    },
+  )
 
   test.each([70, 300])(
     'a response repeats instructions of %i KiB, whoever writes it',

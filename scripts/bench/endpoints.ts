@@ -3,10 +3,10 @@ import { ENCAPSULATED_KEY_HEADER, KEY_CONFIG_PATH } from '../../src/protocol/ehb
 import { EMBEDDING, TRANSCRIPTION } from './behaviours.ts'
 import type { Entrant } from './run.ts'
 import { chatBody, requestText, type ChatBody, type MakeRequests, type System } from './system.ts'
-import { WARM_UP_DOOR, type WindowKind } from './windows.ts'
+import { WARM_UP_ENDPOINT, type WindowKind } from './windows.ts'
 
 /** An endpoint of the router other than chat: its name, the windows it is measured in, and its requests. */
-interface Door {
+interface OtherEndpoint {
   readonly name: string
   readonly kinds: readonly WindowKind[]
   readonly requests: (port: number) => MakeRequests
@@ -18,12 +18,12 @@ const WHOLE_ONLY: readonly WindowKind[] = ['whole-64']
 const WHOLE_AND_STREAMS: readonly WindowKind[] = ['whole-64', 'streams-64']
 
 /** Every endpoint other than chat; its figures are shown next to those of chat. */
-const DOORS: readonly Door[] = [
+const ENDPOINTS: readonly OtherEndpoint[] = [
   {
     name: 'responses',
     kinds: WHOLE_AND_STREAMS,
     requests: () =>
-      jsonDoor('/v1/responses', (model, { stream, content = QUESTION }) => ({
+      jsonEndpoint('/v1/responses', (model, { stream, content = QUESTION }) => ({
         model,
         stream,
         input: content,
@@ -34,7 +34,7 @@ const DOORS: readonly Door[] = [
     name: 'messages',
     kinds: WHOLE_AND_STREAMS,
     requests: () =>
-      jsonDoor('/v1/messages', (model, { stream, content = QUESTION }) => ({
+      jsonEndpoint('/v1/messages', (model, { stream, content = QUESTION }) => ({
         model,
         stream,
         max_tokens: 1_024,
@@ -44,27 +44,30 @@ const DOORS: readonly Door[] = [
   {
     name: 'embeddings',
     kinds: WHOLE_ONLY,
-    requests: () => jsonDoor('/v1/embeddings', () => ({ model: EMBEDDING, input: QUESTION })),
+    requests: () => jsonEndpoint('/v1/embeddings', () => ({ model: EMBEDDING, input: QUESTION })),
   },
   { name: 'transcription', kinds: WHOLE_ONLY, requests: () => transcriptions },
   { name: 'encrypted (EHBP)', kinds: WHOLE_ONLY, requests: (port) => encrypted(port) },
 ]
 
 /** The names of the endpoints, in the order of their rows. */
-export const DOOR_NAMES = DOORS.map(({ name }) => name)
+export const OTHER_ENDPOINTS = ENDPOINTS.map(({ name }) => name)
 
 /** The other endpoints of a router, each as an entrant; all use the same processes. */
-export function otherDoors(
+export function otherEndpoints(
   router: System,
 ): readonly Pick<Entrant, 'system' | 'kinds' | 'warmUp'>[] {
-  return DOORS.map(({ name, kinds, requests }) => ({
+  return ENDPOINTS.map(({ name, kinds, requests }) => ({
     system: { ...router, name, requests: requests(router.port) },
     kinds,
-    warmUp: WARM_UP_DOOR,
+    warmUp: WARM_UP_ENDPOINT,
   }))
 }
 
-function jsonDoor(path: string, bodyOf: (model: string, body: ChatBody) => object): MakeRequests {
+function jsonEndpoint(
+  path: string,
+  bodyOf: (model: string, body: ChatBody) => object,
+): MakeRequests {
   return (callers, model, body) => {
     const text = JSON.stringify(bodyOf(model, body))
     return callers.map((caller) => requestText({ ...caller, path }, text))
@@ -125,7 +128,7 @@ function encrypted(port: number): MakeRequests {
     const plain = new Uint8Array(Buffer.from(chatBody(model, body)))
     const one = async (index: number) => {
       const caller = callers[index % callers.length]
-      if (caller === undefined) throw new Error('internal error: a door without callers')
+      if (caller === undefined) throw new Error('internal error: an endpoint without callers')
       const { enc, body: sealed } = await encryptRequest(keyConfig, plain)
       const headers = { ...caller.headers, [ENCAPSULATED_KEY_HEADER]: enc }
       return requestText({ ...caller, headers }, Buffer.from(sealed))

@@ -8,36 +8,36 @@ import { runAtOnce } from '../../../src/worker/json/steps.ts'
 import { parseJsonObject } from '../../../src/worker/stream/json-object.ts'
 import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
 import {
-  DOORS,
+  API_FORMATS,
   eventsOf,
   writtenHere,
   type Reading,
-  type ReadableDoor,
-} from '../../support/doors.ts'
+  type ReadableApi,
+} from '../../support/api-formats.ts'
 import { OPTIONS, SERVICE, goldenStreams, providerBytes } from '../../support/golden-streams.ts'
 import { frame, streamOf, toolDelta } from '../../support/provider-frames.ts'
 
-/** Every recorded provider stream through every door: what a client can read must be the same. */
+/** Every recorded provider stream through every format: what a client can read must be the same. */
 
-const CHAT = DOORS['chat']
-if (CHAT === undefined) throw new Error('no chat door')
-const OTHERS = Object.entries(DOORS).filter(([name]) => name !== 'chat')
+const CHAT = API_FORMATS['chat']
+if (CHAT === undefined) throw new Error('no chat format')
+const OTHERS = Object.entries(API_FORMATS).filter(([name]) => name !== 'chat')
 
-/** The text that a door sends for provider bytes that come in these reads. */
-function sent({ format }: ReadableDoor, reads: readonly Uint8Array[], options = OPTIONS): string {
+/** The text that a format sends for provider bytes that come in these reads. */
+function sent({ format }: ReadableApi, reads: readonly Uint8Array[], options = OPTIONS): string {
   return writtenHere(format, reads, options)
 }
 
-/** An empty call is an empty object at the doors whose clients parse it at once. */
+/** An empty call is an empty object in the formats whose clients parse it at once. */
 function comparable({ calls, ...texts }: Reading): Reading {
   return { ...texts, calls: calls.map((call) => ({ ...call, arguments: call.arguments || '{}' })) }
 }
 
-describe.each(Object.entries(DOORS))('%s', (_, door) => {
+describe.each(Object.entries(API_FORMATS))('%s', (_, api) => {
   test.each(goldenStreams())(
     '$provider: $name ($file) has a last event that a verifier accepts',
     async (golden) => {
-      const whole = sent(door, [providerBytes(golden)], { ...OPTIONS, ...golden.options })
+      const whole = sent(api, [providerBytes(golden)], { ...OPTIONS, ...golden.options })
       const events = whole.split(/(?<=\n\n)/)
       const end = events.findIndex((event) => event.includes(JSON.stringify(SERVICE)))
       const signed = end === -1 ? whole : events.slice(0, end).join('')
@@ -47,25 +47,25 @@ describe.each(Object.entries(DOORS))('%s', (_, door) => {
   )
 })
 
-describe.each(OTHERS)('%s', (_, door) => {
+describe.each(OTHERS)('%s', (_, api) => {
   describe.each(goldenStreams())('$provider: $name ($file)', (golden) => {
     const options = { ...OPTIONS, ...golden.options }
     const bytes = providerBytes(golden)
-    const whole = sent(door, [bytes], options)
+    const whole = sent(api, [bytes], options)
 
     test('text, reasoning and tool calls are those of Chat Completions', () => {
       const chat = CHAT.readStream(eventsOf(sent(CHAT, [bytes], options)))
       // A call that waits for its turn when a stream breaks is lost with it; no client runs half a call.
       const lost = 'broken' in golden.outcome ? { calls: [] } : {}
-      const reading = door.readStream(eventsOf(whole))
+      const reading = api.readStream(eventsOf(whole))
       expect({ ...reading, ...lost }).toEqual({ ...comparable(chat), ...lost })
     })
 
-    // test/worker/stream/golden.test.ts cuts at every byte what all front doors read.
+    // test/worker/stream/golden.test.ts cuts at every byte what all API formats read.
     test('a cut at every fifth byte changes nothing', () => {
       const cuts = Array.from({ length: bytes.length / 5 + 1 }, (_gap, nth) => 5 * nth)
       const different = cuts.filter(
-        (cut) => sent(door, [bytes.subarray(0, cut), bytes.subarray(cut)], options) !== whole,
+        (cut) => sent(api, [bytes.subarray(0, cut), bytes.subarray(cut)], options) !== whole,
       )
       expect(different).toEqual([])
     })
@@ -86,7 +86,7 @@ describe.each(OTHERS)('%s', (_, door) => {
       toolDelta(2, 'h', ''),
     ]
     const bytes = utf8(streamOf(deltas, 'tool_calls').join(''))
-    expect(door.readStream(eventsOf(sent(door, [bytes])))).toEqual({
+    expect(api.readStream(eventsOf(sent(api, [bytes])))).toEqual({
       reasoning: 'Hm',
       text: 'ab',
       calls: [
@@ -108,36 +108,36 @@ describe.each(OTHERS)('%s', (_, door) => {
     for (const message of messages) {
       const body = JSON.stringify({ choices: [{ message, finish_reason: 'stop' }] })
       const answer = runAtOnce(readProviderAnswer(parseJsonObject(body), OPTIONS))
-      const read = ({ format, readWhole }: ReadableDoor) =>
+      const read = ({ format, readWhole }: ReadableApi) =>
         readWhole(JSON.parse(JSON.stringify(format.wholeBody(answer, OPTIONS, undefined, SERVICE))))
-      expect(read(door)).toEqual(read(CHAT))
+      expect(read(api)).toEqual(read(CHAT))
     }
   })
 
   test('`service` is in the last event alone, which ends the stream', () => {
     const bytes = utf8(streamOf([{ content: 'a' }]).join(''))
-    const events = eventsOf(sent(door, [bytes]))
+    const events = eventsOf(sent(api, [bytes]))
     expect(events.map((event) => 'service' in event).indexOf(true)).toBe(events.length - 1)
   })
 
   test('a failure before anything was sent is reported in complete events', () => {
     const error = new ApiError('routes_unavailable', 'No route.')
-    const events = eventsOf(door.format.lastEvents(OPTIONS).fail(NOTHING_WRITTEN, error))
+    const events = eventsOf(api.format.lastEvents(OPTIONS).fail(NOTHING_WRITTEN, error))
     expect(JSON.stringify(events.at(-1))).toContain('No route.')
   })
 
   test('the text of a frame that says nothing else costs no parsing, and reads the same', () => {
     const texts = ['a', 'b', '"', 'ü', '\\', 'c']
     const bytes = utf8([...texts.map((content) => frame({ content })), ...streamOf([])].join(''))
-    expect(door.readStream(eventsOf(sent(door, [bytes]))).text).toBe(texts.join(''))
+    expect(api.readStream(eventsOf(sent(api, [bytes]))).text).toBe(texts.join(''))
   })
 })
 
-test('the Responses door sends only events that its client libraries know, in unbroken order', () => {
-  const door = DOORS['responses']
-  if (door === undefined) throw new Error('no such door')
+test('the Responses format sends only events that its client libraries know, in unbroken order', () => {
+  const api = API_FORMATS['responses']
+  if (api === undefined) throw new Error('no such format')
   for (const golden of goldenStreams()) {
-    const events = eventsOf(sent(door, [providerBytes(golden)]))
+    const events = eventsOf(sent(api, [providerBytes(golden)]))
     expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index))
     for (const { type } of events) expect(KNOWN_EVENTS).toContain(type)
     expect(events.at(-1)?.type).toMatch(/^response\.(completed|incomplete|failed)$/)
@@ -170,7 +170,7 @@ const KNOWN_EVENTS = [
 
 test('a failure whose tail only a lost daemon knew is the last in order, and ends no block', () => {
   const failed = (name: string) => {
-    const last = DOORS[name]?.format.lastEvents(OPTIONS)
+    const last = API_FORMATS[name]?.format.lastEvents(OPTIONS)
     return eventsOf(last?.fail(undefined, new ApiError('bad_gateway', 'It broke.')) ?? '')
   }
   expect(failed('responses')).toMatchObject([

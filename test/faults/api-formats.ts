@@ -4,16 +4,16 @@ import { z } from 'zod'
 import { PROMPT } from './ask.ts'
 import type { Customer, World } from './world.ts'
 
-/** The doors besides Chat Completions, and what is compared of their streams. */
+/** The API formats besides Chat Completions, and what is compared of their streams. */
 
 const BODIES = {
   '/v1/responses': { input: PROMPT },
   '/v1/messages': { max_tokens: 1_000, messages: [{ role: 'user', content: PROMPT }] },
 } as const
 
-export type Door = keyof typeof BODIES
+export type ApiPath = keyof typeof BODIES
 
-export const DOORS: readonly Door[] = ['/v1/responses', '/v1/messages']
+export const API_FORMATS: readonly ApiPath[] = ['/v1/responses', '/v1/messages']
 
 /** Who asks, and where. */
 export interface Asker {
@@ -28,20 +28,20 @@ export interface Extra {
 }
 
 /** Status and body of a streamed answer. */
-export async function askDoor(
+export async function askApi(
   { world, customer }: Asker,
-  door: Door,
+  api: ApiPath,
   model: string,
   { more, headers }: Extra = {},
 ): Promise<string> {
-  const answer = await world.stack.fetch(door, {
+  const answer = await world.stack.fetch(api, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${customer.key}`,
       'content-type': 'application/json',
       ...headers,
     },
-    body: JSON.stringify({ model, stream: true, ...BODIES[door], ...more }),
+    body: JSON.stringify({ model, stream: true, ...BODIES[api], ...more }),
   })
   return `${answer.status} ${await answer.text()}`
 }

@@ -10,15 +10,15 @@ import { billedUsage, type BillingBound } from '../../src/worker/stream/billed-u
 import { BrokenStream } from '../../src/worker/stream/broken-stream.ts'
 import { SERVICE } from './golden-streams.ts'
 
-/** What a client can read of an answer, whichever front door it used. */
+/** What a client can read of an answer, whichever API format it used. */
 export interface Reading {
   reasoning: string
   text: string
   readonly calls: { id: string; name: string; arguments: string }[]
 }
 
-/** A front door with a plain reader of its streams and of its bodies. */
-export interface ReadableDoor {
+/** An API format with a plain reader of its streams and of its bodies. */
+export interface ReadableApi {
   readonly format: AnswerFormat
   readonly readStream: (events: readonly Json[]) => Reading
   readonly readWhole: (body: Json) => Reading
@@ -35,7 +35,7 @@ export function eventsOf(text: string): Json[] {
   return lines.map((line): Json => JSON.parse(line.slice('data: '.length)))
 }
 
-export const DOORS: Readonly<Record<string, ReadableDoor>> = {
+export const API_FORMATS: Readonly<Record<string, ReadableApi>> = {
   chat: {
     format: chatFormat(true),
     readStream: readChunks,

@@ -1,18 +1,25 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openCrowdedWorld } from '../faults/crowd.ts'
-import { askDoor, billOf, comparable, digestsOf, DOORS, type Asker } from '../faults/doors.ts'
+import {
+  askApi,
+  billOf,
+  comparable,
+  digestsOf,
+  API_FORMATS,
+  type Asker,
+} from '../faults/api-formats.ts'
 import { JOINED_CASES } from '../faults/provider/joined.ts'
 import { together } from '../faults/trial.ts'
 import type { WorldOptions, WorldRoute } from '../faults/world.ts'
 
 /**
- * The doors besides Chat Completions among so many streams that chunks are joined, by the daemon or by the worker: every fault
+ * The API formats besides Chat Completions among so many streams that chunks are joined, by the daemon or by the worker: every fault
  * must look as it does where nothing is joined, to the byte.
  */
 
-/** A fault at a door; it has models, and so health, of its own. */
+/** A fault in a format; it has models, and so health, of its own. */
 const TRIALS = JOINED_CASES.flatMap((fault, index) =>
-  DOORS.map((door) => ({ fault, door, model: `m${index}-${door.slice(4)}` })),
+  API_FORMATS.map((api) => ({ fault, api, model: `m${index}-${api.slice(4)}` })),
 )
 
 /** Silence is over soon; no other clock ends anything. */
@@ -56,9 +63,9 @@ type Trial = (typeof TRIALS)[number]
 
 /** What came of all trials, whose model has this ending. */
 async function seenOf(asker: Asker, at: 'alpha' | 'beta', ending: string) {
-  const look = async ({ door, model }: Trial): Promise<Seen> => {
+  const look = async ({ api, model }: Trial): Promise<Seen> => {
     const name = `${model}-${ending}`
-    const answer = await askDoor(asker, door, name)
+    const answer = await askApi(asker, api, name)
     return {
       answer: comparable(answer),
       bill: await billOf(asker, `${at}/${name}`, 1),
@@ -69,7 +76,7 @@ async function seenOf(asker: Asker, at: 'alpha' | 'beta', ending: string) {
   return new Map(TRIALS.map((trial, index) => [trial, seen[index]]))
 }
 
-describe('a stream for another door', () => {
+describe('a stream for another format', () => {
   let alone: Map<Trial, Seen | undefined>
   let joined: Readonly<Record<'daemon' | 'worker', Map<Trial, Seen | undefined>>>
 
@@ -88,7 +95,7 @@ describe('a stream for another door', () => {
       (['daemon', 'worker'] as const).map((by) => ({
         trial,
         by,
-        of: `${trial.door}: ${trial.fault.name}`,
+        of: `${trial.api}: ${trial.fault.name}`,
       })),
     ),
   )('whose chunks the $by joins is what it is alone: $of', ({ trial, by }) => {
@@ -102,8 +109,8 @@ describe('a stream for another door', () => {
     expect(seen?.digests.length).toBe(seen?.bill.endsWith(', a receipt') === true ? 2 : 0)
   })
 
-  test.each(DOORS)('%s: they are faults, of which one is none', (door) => {
-    const bills = TRIALS.filter((trial) => trial.door === door).map((trial) =>
+  test.each(API_FORMATS)('%s: they are faults, of which one is none', (api) => {
+    const bills = TRIALS.filter((trial) => trial.api === api).map((trial) =>
       alone.get(trial)?.bill.endsWith(', a receipt'),
     )
     expect(bills.filter((isWhole) => isWhole)).toHaveLength(1)

@@ -9,9 +9,9 @@ import {
   RESPONSES_TOOLS,
 } from '../../../src/worker/responses/members.ts'
 
-/** The tables of docs/front-doors.md are those that the decoders go by. */
+/** The tables of docs/api-formats.md are those that the decoders go by. */
 
-const DOC = readFileSync(new URL('../../../docs/front-doors.md', import.meta.url), 'utf8')
+const DOC = readFileSync(new URL('../../../docs/api-formats.md', import.meta.url), 'utf8')
 
 /** The rows of the tables below a heading whose first column is a name in code. */
 function rowsUnder(heading: string, column: string): string[] {
@@ -34,7 +34,7 @@ function rowOf({ member, becomes, note, unless, code }: ChatMemberRule): string 
   return squeezed(`| \`${member}\` | ${becomes}${status}${exception} | ${note} |`)
 }
 
-describe('docs/front-doors.md', () => {
+describe('docs/api-formats.md', () => {
   test.each<[string, string, readonly ChatMemberRule[]]>([
     ['`/v1/chat/completions`', 'Member', CHAT_MEMBERS],
     ['`/v1/responses`', 'Member', RESPONSES_MEMBERS],
