@@ -47,13 +47,14 @@ export interface EgressDeps {
   /**
    * Writes complete client answers that workers request; without it the workers write them from the provider's answer.
    */
-  readonly writeWhole?: WriteWholeAnswer
+  readonly writeWholeAnswer?: WriteWholeAnswer
   /** The id of this thread; absent where workers only ever call one thread. */
   readonly thread?: string
   readonly log: Log
 }
 
-interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'writeWhole' | 'now' | 'log'> {
+interface CarryDeps
+  extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'writeWholeAnswer' | 'now' | 'log'> {
   readonly written: WrittenStreams
   readonly memory: EventMemory
   readonly waiting: WaitingAnswers
@@ -160,8 +161,11 @@ async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<v
   if (caller.hasLeft) return open.pool.release(open.connection)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const { waiting, memory } = deps
-  const writeWhole = spec && wholeWriter(spec, call, open, deps)
-  const writing = { writeWhole, sendChunks: requested && chunkSender(requested, { open, ...deps }) }
+  const writeWholeAnswer = spec && wholeWriter(spec, call, open, deps)
+  const writing = {
+    writeWholeAnswer,
+    sendChunks: requested && chunkSender(requested, { open, ...deps }),
+  }
   await relayMessage({ ...call, body, open, waiting, memory, ...writing })
 }
 
@@ -190,16 +194,16 @@ function chunkSender(
   }
 }
 
-/** The function that writes the client's answer to this call; undefined without `EgressDeps.writeWhole`. */
+/** The function that writes the client's answer to this call; undefined without `EgressDeps.writeWholeAnswer`. */
 function wholeWriter(
   spec: WholeAnswerSpec,
   { provider, body: request }: MessageEgressCall,
   { channel }: OpenConnection,
-  { writeWhole }: CarryDeps,
-): MessageRelayParts['writeWhole'] {
+  { writeWholeAnswer }: CarryDeps,
+): MessageRelayParts['writeWholeAnswer'] {
   const evidenceSha256 = channel.evidence?.evidence_digest ?? null
   const call = { spec, provider, evidenceSha256, request }
-  return writeWhole && ((answer, awaits) => writeWhole(call, answer, awaits))
+  return writeWholeAnswer && ((answer, awaits) => writeWholeAnswer(call, answer, awaits))
 }
 
 /** @throws LinkError for a malformed specification */

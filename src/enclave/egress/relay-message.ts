@@ -28,7 +28,7 @@ export interface MessageRelayParts {
    */
   readonly sendChunks?: ((answer: ProviderAnswer) => boolean) | undefined
   /** Present where the worker has asked for the client's complete answer. */
-  readonly writeWhole?: ((answer: Buffer, awaits: WholeAnswerReceiver) => void) | undefined
+  readonly writeWholeAnswer?: ((answer: Buffer, awaits: WholeAnswerReceiver) => void) | undefined
 }
 
 /**
@@ -76,10 +76,14 @@ function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
 
 const NOTHING = new Uint8Array(0)
 
-function answerWhole(head: AnswerHead, body: Buffer, { caller, writeWhole }: MessageRelayParts) {
+function answerWhole(
+  head: AnswerHead,
+  body: Buffer,
+  { caller, writeWholeAnswer }: MessageRelayParts,
+) {
   const asItIs = () => caller.answer(withLength(head, body.length), body)
-  if (head.status !== 200 || writeWhole === undefined) return asItIs()
-  writeWhole(body, {
+  if (head.status !== 200 || writeWholeAnswer === undefined) return asItIs()
+  writeWholeAnswer(body, {
     hasLeft: () => caller.hasLeft,
     tell: (written) => {
       if (written === undefined) return asItIs()

@@ -46,7 +46,7 @@ afterEach(async () => {
 async function set(
   respond: Respond,
   spki = key.spkiSha256,
-  writeWhole?: WriteWholeAnswer,
+  writeWholeAnswer?: WriteWholeAnswer,
 ): Promise<void> {
   provider = await startRecordingProvider(respond, key)
   const baseUrl = `https://127.0.0.1:${provider.port}/v1`
@@ -58,7 +58,7 @@ async function set(
     joiner: new ChunkJoiner({ now: Date.now }),
     now: Date.now,
     thread: 'thread',
-    ...(writeWhole && { writeWhole }),
+    ...(writeWholeAnswer && { writeWholeAnswer }),
     log: () => {},
   })
   server = createServer((incoming, response) => {

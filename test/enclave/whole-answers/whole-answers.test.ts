@@ -3,7 +3,7 @@ import type {
   WholeAnswerCall,
   WrittenWholeAnswer,
 } from '../../../src/enclave/egress/whole-answer-call.ts'
-import { WholeAnswers } from '../../../src/enclave/whole/whole-answers.ts'
+import { WholeAnswers } from '../../../src/enclave/whole-answers/whole-answers.ts'
 import { MAX_MESSAGE_BODY_BYTES } from '../../../src/protocol/link-messages.ts'
 import type { SignResponse } from '../../../src/protocol/link.ts'
 import { wholeAnswerSpec } from '../../support/whole-answer-spec.ts'

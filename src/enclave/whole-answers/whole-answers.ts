@@ -9,7 +9,11 @@ import type {
 } from '../egress/whole-answer-call.ts'
 import type { Log } from '../log.ts'
 import type { InstantSigner } from '../sign/receipt-signer.ts'
-import { signWhole, writeWhole, type UnsignedWhole } from './write-whole.ts'
+import {
+  signWholeAnswer,
+  writeWholeAnswer,
+  type UnsignedWholeAnswer,
+} from './write-whole-answer.ts'
 
 export interface WholeAnswersDeps {
   readonly sign: InstantSigner
@@ -63,7 +67,9 @@ export class WholeAnswers {
   #finish(items: readonly Item[]): void {
     const { sign, now } = this.#deps
     const at = now()
-    const written = items.map(({ call, answer }) => this.#try(() => writeWhole(call, answer, at)))
+    const written = items.map(({ call, answer }) =>
+      this.#try(() => writeWholeAnswer(call, answer, at)),
+    )
     const signed = items.map(({ call }, index) => {
       const whole = written[index]
       return whole && this.#try(() => withReceipt(call, whole, sign))
@@ -94,10 +100,10 @@ function countTogether(items: readonly Item[]): number {
 
 function withReceipt(
   call: WholeAnswerCall,
-  { body, record, claims }: UnsignedWhole,
+  { body, record, claims }: UnsignedWholeAnswer,
   sign: InstantSigner,
 ): WrittenWholeAnswer {
-  const signed = claims === undefined ? null : signWhole(call, claims, sign)
+  const signed = claims === undefined ? null : signWholeAnswer(call, claims, sign)
   return { body, record: { ...record, signed: signed !== null && fits(signed) ? signed : null } }
 }
 

@@ -17,7 +17,7 @@ import type { WholeAnswerCall } from '../egress/whole-answer-call.ts'
 import type { InstantSigner } from '../sign/receipt-signer.ts'
 
 /** A client's answer without its receipt. */
-export interface UnsignedWhole {
+export interface UnsignedWholeAnswer {
   readonly body: Buffer
   readonly record: Omit<WholeAnswerRecord, 'signed'>
   /** Undefined where no receipt is wanted. */
@@ -31,11 +31,11 @@ export interface UnsignedWhole {
  * @returns undefined where the worker must read the provider's bytes itself: they cannot be passed on, or the written
  *   answer is too large
  */
-export function writeWhole(
+export function writeWholeAnswer(
   { spec, request }: WholeAnswerCall,
   bytes: Buffer,
   at: number,
-): UnsignedWhole | undefined {
+): UnsignedWholeAnswer | undefined {
   const answer = readWhole(spec, bytes)
   if (answer === undefined) return undefined
   const usage = usageAsBilled(answer.tally.produced, spec.billing)
@@ -56,7 +56,7 @@ export function writeWhole(
 }
 
 /** Signs the receipt of such an answer; null where none is wanted, or where the worker must request it itself. */
-export function signWhole(
+export function signWholeAnswer(
   { spec, provider, evidenceSha256 }: WholeAnswerCall,
   claims: ExchangeClaims,
   sign: InstantSigner,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { SMALL_BODY_BYTES } from '../../../src/protocol/link-messages.ts'
 import type { WholeAnswerSpec } from '../../../src/protocol/whole-answer.ts'
-import { writeWhole } from '../../../src/enclave/whole/write-whole.ts'
+import { writeWholeAnswer } from '../../../src/enclave/whole-answers/write-whole-answer.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import { billedUsage } from '../../../src/worker/stream/billed-usage.ts'
@@ -37,7 +37,7 @@ function spec(change: Partial<Record<keyof WholeAnswerSpec, unknown>> = {}): Who
 }
 
 const write = (given: WholeAnswerSpec, answer: string) =>
-  writeWhole(
+  writeWholeAnswer(
     { spec: given, provider: 'nova', evidenceSha256: null, request: REQUEST },
     Buffer.from(answer),
     AT,
