@@ -22,7 +22,7 @@ export const MESSAGE_KINDS = {
   /** From the worker: a POST. Head: `CallHead`. */
   call: 1,
   /** From the worker: cancels that call, because nobody awaits its answer any more. No head, no body. */
-  leave: 2,
+  cancel: 2,
   /** To the worker: the complete answer. Head: `AnswerHead`. */
   answer: 3,
   /** To the worker: the answer broke off after this part of its body. Head: `AnswerHead`. */

@@ -158,7 +158,7 @@ async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<v
   const requested = streamSpec && requestedStream(streamSpec, ahead)
   const channel = requireChannel(provider, headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
   const open = await openTo(channel, deps)
-  if (caller.hasLeft) return open.pool.release(open.connection)
+  if (caller.hasDisconnected) return open.pool.release(open.connection)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const { waiting, memory } = deps
   const writeWholeAnswer = spec && wholeWriter(spec, call, open, deps)

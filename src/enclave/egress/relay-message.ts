@@ -43,7 +43,7 @@ export async function relayMessage(parts: MessageRelayParts): Promise<void> {
     (answer) => passOn(answer, parts),
     () => pool.release(connection),
   )
-  caller.onceLeft(() => exchange.abandon(new Error('the caller has left')))
+  caller.onceDisconnected(() => exchange.abandon(new Error('the caller has disconnected')))
   const length = String(body.length)
   const outgoing = {
     method: 'POST',
@@ -84,7 +84,7 @@ function answerWhole(
   const asItIs = () => caller.answer(withLength(head, body.length), body)
   if (head.status !== 200 || writeWholeAnswer === undefined) return asItIs()
   writeWholeAnswer(body, {
-    hasLeft: () => caller.hasLeft,
+    hasDisconnected: () => caller.hasDisconnected,
     tell: (written) => {
       if (written === undefined) return asItIs()
       const own = withLength(head, written.body.length)

@@ -58,7 +58,7 @@ export async function relay(parts: RelayParts): Promise<void> {
     },
   )
   response.once('close', () => {
-    if (!response.writableFinished) exchange.abandon(new Error('the caller has left'))
+    if (!response.writableFinished) exchange.abandon(new Error('the caller has disconnected'))
   })
   const outgoing = {
     method: request.method ?? 'GET',

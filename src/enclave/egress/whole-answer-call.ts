@@ -19,7 +19,7 @@ export interface WrittenWholeAnswer {
 /** The caller that waits for an answer to be written. */
 export interface WholeAnswerReceiver {
   /** Whether the caller has disconnected. */
-  hasLeft(): boolean
+  hasDisconnected(): boolean
   /** Delivers the answer; undefined where the worker must read the provider's bytes itself. */
   tell(written: WrittenWholeAnswer | undefined): void
 }

@@ -79,12 +79,12 @@ function add(
 ): void {
   const { stream } = requested.spec
   if (written.has(stream)) throw new LinkError('invalid_request', 'the stream is not new')
-  written.add(stream, (keep, left) => {
+  written.add(stream, (keep, disconnected) => {
     const ended: WrittenStreamDeps['ended'] = (record, keptMs, dropped) => {
       keep(record, keptMs, dropped)
       tell(record)
     }
-    const own = { source: open.connection, ended, left }
+    const own = { source: open.connection, ended, disconnected }
     return new WrittenStream(requested, answer, begin(), { ...deps, ...own })
   })
 }

@@ -35,7 +35,7 @@ export interface WrittenStreamDeps {
    */
   readonly ended: (record: StreamRecord, keptMs: number, dropped: () => void) => void
   /** Called once, after `ended`, when the worker has closed its connection before it had taken everything. */
-  readonly left: () => void
+  readonly disconnected: () => void
 }
 
 /** How long the record of a stream is kept of which nothing was sent, ms: the worker continues without it. */
@@ -100,7 +100,7 @@ export class WrittenStream {
     response.on('drain', () => this.#onDrained())
     response.once('close', () => {
       this.#end({ kind: 'stopped' })
-      if (!response.writableFinished) deps.left()
+      if (!response.writableFinished) deps.disconnected()
     })
     // Errors need no handling here: `close` follows each of them.
     response.on('error', () => {})

@@ -59,7 +59,7 @@ export class WholeAnswers {
   #finishSoon(): void {
     setImmediate(() => {
       const items = this.#items.splice(0, countTogether(this.#items))
-      this.#finish(items.filter(({ awaits }) => !awaits.hasLeft()))
+      this.#finish(items.filter(({ awaits }) => !awaits.hasDisconnected()))
       if (this.#items.length > 0) this.#finishSoon()
     })
   }

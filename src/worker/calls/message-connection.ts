@@ -162,7 +162,7 @@ export class MessageConnection {
   #leave(id: number): Waiting | undefined {
     const waiting = this.#settled(id)
     if (waiting === undefined) return undefined
-    const leave = { kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) }
+    const leave = { kind: MESSAGE_KINDS.cancel, id, head: '', body: new Uint8Array(0) }
     // The message keeps its place in the queue: while it is there, it shows that nothing is sent.
     if (!this.#outbox.replace(id, leave)) this.#push(leave)
     return waiting

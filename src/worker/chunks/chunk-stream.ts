@@ -6,10 +6,10 @@ import type { ChunkAddress } from '../../protocol/stream-record.ts'
 /** How the chunks of a stream ended. */
 export type ChunkStreamEnd =
   /**
-   * `taken`: the client has received all chunks. `left`: the client has disconnected. `cut`: the daemon is lost, or no more
+   * `taken`: the client has received all chunks. `disconnected`: the client has disconnected. `cut`: the daemon is lost, or no more
    * chunks were wanted.
    */
-  'taken' | 'left' | 'cut'
+  'taken' | 'disconnected' | 'cut'
 
 /** The part of a pipe's writer that a stream uses. */
 export type PipeWriter = Pick<WritableStreamDefaultWriter<Uint8Array>, 'write' | 'close' | 'abort'>
@@ -167,7 +167,7 @@ export class ChunkStream {
   /** The client has disconnected, or is given up because it does not read. */
   leave(): void {
     if (this.#isClosed) return
-    this.#finish('left')
+    this.#finish('disconnected')
     this.#gone.resolve(false)
     this.#ask({ kind: 'abort' })
   }

@@ -32,7 +32,7 @@ export class ChunkStreamClient implements PumpedEnd {
   async #watchEnd(onDisconnect: () => void): Promise<void> {
     const end = await this.#chunkStream.over
     this.#cutOff = end === 'cut'
-    if (end === 'left') onDisconnect()
+    if (end === 'disconnected') onDisconnect()
   }
 
   take(): Promise<void> {
@@ -40,7 +40,7 @@ export class ChunkStreamClient implements PumpedEnd {
   }
 
   async send(events: Uint8Array): Promise<void> {
-    if (!(await this.#chunkStream.send(events))) throw new Error('the client has left')
+    if (!(await this.#chunkStream.send(events))) throw new Error('the client has disconnected')
   }
 
   seal(): Promise<string> {

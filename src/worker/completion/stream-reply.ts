@@ -1,7 +1,7 @@
 import { releaseAdmission } from '../admission.ts'
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { streamAttemptDeps } from '../context.ts'
-import { ApiError, clientLeft } from '../http/errors.ts'
+import { ApiError, clientDisconnected } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
 import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
@@ -84,7 +84,12 @@ class StreamReply {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.begun = promise
     this.#begin = resolve
-    this.#client = new ClientStream(keep_alive_ms, context.now, () => this.#clientLeft(), recorder)
+    this.#client = new ClientStream(
+      keep_alive_ms,
+      context.now,
+      () => this.#clientDisconnected(),
+      recorder,
+    )
     const leave = () => this.#client.leave()
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
@@ -192,8 +197,8 @@ class StreamReply {
     return this.#pumped
   }
 
-  #clientLeft(): void {
+  #clientDisconnected(): void {
     this.#gone.abort()
-    this.#budget.abort(clientLeft())
+    this.#budget.abort(clientDisconnected())
   }
 }

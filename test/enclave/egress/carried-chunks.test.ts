@@ -101,8 +101,8 @@ const overHttp: Ask = async ({ link }, spec, body = Buffer.from('{"a":1}')) => {
 const asMessage: Ask = async ({ egress }, spec, body = Buffer.from('{"a":1}')) => {
   const told = Promise.withResolvers<Told>()
   const caller: MessageCaller = {
-    hasLeft: false,
-    onceLeft: () => {},
+    hasDisconnected: false,
+    onceDisconnected: () => {},
     answer: (head, bytes) =>
       told.resolve({
         status: head.status,

@@ -81,12 +81,12 @@ interface Told {
 function newCaller() {
   const told = Promise.withResolvers<Told>()
   let listener: (() => void) | undefined
-  const state = { hasLeft: false }
+  const state = { hasDisconnected: false }
   const caller: MessageCaller = {
-    get hasLeft() {
-      return state.hasLeft
+    get hasDisconnected() {
+      return state.hasDisconnected
     },
-    onceLeft: (given) => (listener = given),
+    onceDisconnected: (given) => (listener = given),
     answer: (head, body) =>
       told.resolve({ how: 'answer', head, text: Buffer.from(body).toString() }),
     breakOff: (head, part) =>
@@ -94,7 +94,7 @@ function newCaller() {
     wait: (id) => told.resolve({ how: 'waiting', id }),
   }
   const leave = () => {
-    state.hasLeft = true
+    state.hasDisconnected = true
     listener?.()
   }
   return { caller, told: told.promise, leave }

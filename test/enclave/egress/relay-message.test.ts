@@ -48,8 +48,8 @@ type Told =
 async function call(over = egress): Promise<Told> {
   const { promise, resolve } = Promise.withResolvers<Told>()
   const caller: MessageCaller = {
-    hasLeft: false,
-    onceLeft: () => {},
+    hasDisconnected: false,
+    onceDisconnected: () => {},
     answer: (head, body) => resolve({ how: 'answer', head, text: Buffer.from(body).toString() }),
     breakOff: (head, part) => resolve({ how: 'broken', head, text: Buffer.from(part).toString() }),
     wait: () => resolve({ how: 'waiting' }),

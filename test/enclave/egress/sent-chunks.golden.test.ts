@@ -50,7 +50,7 @@ function write(
       now: Date.now,
       log: () => {},
       ended,
-      left: () => {},
+      disconnected: () => {},
     },
   )
   for (const piece of pieces) answer.emit('data', Buffer.from(piece))

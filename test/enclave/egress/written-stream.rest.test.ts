@@ -36,7 +36,7 @@ it('a provider that is not read is not taken for silent, and is again once it is
     memory: new EventMemory(),
     now: Date.now,
     log: (event) => happened.push(event),
-    left: () => {},
+    disconnected: () => {},
     ended: () => happened.push('ended'),
   })
   const [source] = joiner.sources

@@ -85,7 +85,7 @@ function open(
       ends += 1
       dropped.push(drop)
     },
-    left: () => {},
+    disconnected: () => {},
   })
   return {
     answer,

@@ -134,7 +134,7 @@ describe('calls as messages', () => {
     const left = Promise.withResolvers<void>()
     carry = async (call) => {
       calls.push(call)
-      call.caller.onceLeft(() => left.resolve())
+      call.caller.onceDisconnected(() => left.resolve())
     }
     const client = await open()
     const head = { ...carried('/nova/chat?x=1'), headers: { accept: 'application/json' } }
@@ -143,7 +143,7 @@ describe('calls as messages', () => {
     const [call] = calls
     expect(call).toMatchObject({ provider: 'nova', path: '/chat?x=1', headers: head.headers })
     expect(Buffer.from(call?.body ?? []).toString()).toBe('body')
-    expect(call?.caller.hasLeft).toBe(true)
+    expect(call?.caller.hasDisconnected).toBe(true)
     call?.caller.answer({ status: 200, headers: {} }, Buffer.from('late'))
     // The id is free again, and whoever has it now gets no answer to the first.
     client.send(callMessage(5, head, 'next'))
@@ -159,7 +159,7 @@ describe('calls as messages', () => {
       const left = Promise.withResolvers<true>()
       const begun = Promise.withResolvers<void>()
       carry = async ({ caller }) => {
-        caller.onceLeft(() => left.resolve(true))
+        caller.onceDisconnected(() => left.resolve(true))
         begun.resolve()
       }
       const client = await open()

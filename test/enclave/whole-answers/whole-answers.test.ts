@@ -44,14 +44,14 @@ function opened(sign: Sign = () => SIGNED) {
     log: (event, fields) => logged.push([event, fields]),
   })
   const add = (given: WholeAnswerCall, tell: (written: WrittenWholeAnswer | undefined) => void) =>
-    answers.add(given, ANSWER, { hasLeft: () => false, tell })
-  const write = async (given: WholeAnswerCall, answer = ANSWER, hasLeft = false) => {
+    answers.add(given, ANSWER, { hasDisconnected: () => false, tell })
+  const write = async (given: WholeAnswerCall, answer = ANSWER, hasDisconnected = false) => {
     const { promise, resolve } = Promise.withResolvers<WrittenWholeAnswer | undefined>()
     const tell = (written: WrittenWholeAnswer | undefined) => {
       steps.push('tell')
       resolve(written)
     }
-    answers.add(given, answer, { hasLeft: () => hasLeft, tell })
+    answers.add(given, answer, { hasDisconnected: () => hasDisconnected, tell })
     return promise
   }
   return { add, write, steps, logged }

@@ -174,7 +174,7 @@ describe('the chunks of a chunk stream', () => {
       else chunkStream.leave()
       await settled()
       expect([over.value, ended, served.value, pipe.ended]).toEqual([
-        'left',
+        'disconnected',
         [true],
         'served',
         'abort',
@@ -292,7 +292,7 @@ describe('what is sent after the chunks', () => {
       chunkStream.close()
       await settled()
       expect([pipe.text, pipe.ended, served.value]).toEqual(['', 'abort', 'served'])
-      expect(over.value).toBe(state === 'open' ? 'left' : state)
+      expect(over.value).toBe(state === 'open' ? 'disconnected' : state)
     },
   )
 
@@ -326,7 +326,7 @@ describe('a client that is given up', () => {
     chunkStream.take(utf8('one;'))
     chunkStream.leave()
     await settled()
-    expect([over.value, ended]).toEqual(['left', [true]])
+    expect([over.value, ended]).toEqual(['disconnected', [true]])
     const served = serve()
     await settled()
     expect([pipe.ended, served.value]).toEqual(['abort', 'served'])

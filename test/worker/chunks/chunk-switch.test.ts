@@ -169,14 +169,14 @@ describe('the switch between requests and the object of their chunks', () => {
   it.each([
     ['closes', () => Promise.resolve()],
     ['breaks', () => Promise.reject(new Error('network connection lost'))],
-  ])('notes that a client has left where its pipe %s', async (_how, left) => {
+  ])('notes that a client has disconnected where its pipe %s', async (_how, left) => {
     const { chunks, pipes, sockets, prepare } = set()
     await prepare()
     const chunkStream = chunks.openStream(pipes)
     await chunkStream?.openForClient()
     const pipe = new HandPipe()
     await chunks.serve('id-1.1', pipe, left())
-    expect([await chunkStream?.over, pipe.ended]).toEqual(['left', 'abort'])
+    expect([await chunkStream?.over, pipe.ended]).toEqual(['disconnected', 'abort'])
     await settled()
     expect(sockets[0]?.sent).toMatchObject([{ kind: MESSAGE_KINDS.cut, id: 1 }])
   })

@@ -48,7 +48,7 @@ describe('a client whose chunks the runtime moves', () => {
     await client.readable.cancel()
     await settled()
     expect([parts.disconnects, ended]).toEqual([1, [true]])
-    await expect(client.send(utf8('closing;'))).rejects.toThrow('the client has left')
+    await expect(client.send(utf8('closing;'))).rejects.toThrow('the client has disconnected')
     await client.finish(utf8('last;'))
     await Promise.all(served)
     expect(parts.disconnects).toBe(1)
@@ -75,7 +75,7 @@ describe('a client whose chunks the runtime moves', () => {
     const finished = client.finish(utf8('last;'))
     client.abandon()
     await finished
-    expect([parts.disconnects, await chunkStream.over]).toEqual([1, 'left'])
+    expect([parts.disconnects, await chunkStream.over]).toEqual([1, 'disconnected'])
   })
 
   it('has bytes that are neither seen nor given here', async () => {

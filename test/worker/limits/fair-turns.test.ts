@@ -20,7 +20,7 @@ function opened(limits: Partial<TurnLimits> = {}) {
     maxWaiting: 100,
     maxWaitMs: 30_000,
     refusal: () => new ApiError('rate_limit_exceeded', 'Too many.'),
-    left: () => new ApiError('invalid_request_error', 'Gone.'),
+    disconnected: () => new ApiError('invalid_request_error', 'Gone.'),
     ...limits,
   })
   const atWork: string[] = []

@@ -13,7 +13,7 @@ function limitedToOne(): FairTurns {
     maxWaiting: 10,
     maxWaitMs: 1_000,
     refusal: () => expect.unreachable('nothing is refused'),
-    left: () => expect.unreachable('no client leaves'),
+    disconnected: () => expect.unreachable('no client leaves'),
   })
 }
 

@@ -132,7 +132,7 @@ describe('the link with messages', () => {
     signal.abort(new Error('the client left'))
     await expect(call).rejects.toThrow('the client left')
     await settled()
-    expect(socket.sent.at(-1)).toMatchObject({ kind: MESSAGE_KINDS.leave, id: 1, head: '' })
+    expect(socket.sent.at(-1)).toMatchObject({ kind: MESSAGE_KINDS.cancel, id: 1, head: '' })
     socket.reply(answer(1, 'late'), answer(2, 'other'), answer(99, 'nobody'))
     expect(await (await other).text()).toBe('other')
     const aborted = new OwnSignal()
@@ -229,7 +229,7 @@ describe('the link with messages', () => {
     await settled()
     expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([
       [MESSAGE_KINDS.call, 1],
-      [MESSAGE_KINDS.leave, 1],
+      [MESSAGE_KINDS.cancel, 1],
       [MESSAGE_KINDS.call, 2],
     ])
   })

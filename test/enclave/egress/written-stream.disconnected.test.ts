@@ -29,7 +29,7 @@ function open(worker: 'takes all' | 'takes nothing') {
       now: Date.now,
       log: () => {},
       ended: ({ ending }) => said.push(ending.kind),
-      left: () => said.push('left'),
+      disconnected: () => said.push('disconnected'),
     },
   )
   const closed = new Promise((resolve) => response.once('close', resolve))
@@ -37,7 +37,7 @@ function open(worker: 'takes all' | 'takes nothing') {
   return { answer, response, stream, said, closed, give }
 }
 
-it('a stream is not left by a worker that has taken all of it', async () => {
+it('a stream does not lose a worker that has taken all of it', async () => {
   const { answer, said, closed, give } = open('takes all')
   give(TEXT)
   give(STOP)
@@ -46,20 +46,20 @@ it('a stream is not left by a worker that has taken all of it', async () => {
   expect(said).toEqual(['complete'])
 })
 
-it('a stream is left by one that closes its connection in the middle', async () => {
+it('a stream loses one that closes its connection in the middle', async () => {
   const { response, said, closed, give } = open('takes all')
   give(TEXT)
   response.destroy()
   await closed
-  expect(said).toEqual(['stopped', 'left'])
+  expect(said).toEqual(['stopped', 'disconnected'])
 })
 
-it('a stream is left by one that closes its connection before it has taken the end', async () => {
+it('a stream loses one that closes its connection before it has taken the end', async () => {
   const { answer, response, said, closed, give } = open('takes nothing')
   give(TEXT)
   give(STOP)
   answer.emit('end')
   response.destroy()
   await closed
-  expect(said).toEqual(['complete', 'left'])
+  expect(said).toEqual(['complete', 'disconnected'])
 })
