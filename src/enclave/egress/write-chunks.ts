@@ -1,7 +1,7 @@
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { Log } from '../log.ts'
 import { LinkError } from '../link-error.ts'
-import type { ChunkJoiner, RestingSource } from './chunk-joiner.ts'
+import type { ChunkJoiner, PausableSource } from './chunk-joiner.ts'
 import type { EventMemory } from './event-memory.ts'
 import { headerText } from './headers.ts'
 import type { RequestedStream } from './requested-stream.ts'
@@ -13,7 +13,7 @@ import type { WrittenStreams } from './written-streams.ts'
 
 export interface ChunkWriting {
   /** The source that the answer is read from. */
-  readonly open: { readonly connection: RestingSource }
+  readonly open: { readonly connection: PausableSource }
   readonly joiner: ChunkJoiner
   readonly memory: EventMemory
   readonly written: WrittenStreams

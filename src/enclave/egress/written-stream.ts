@@ -15,7 +15,7 @@ import { traceError } from '../../protocol/error-trace.ts'
 import { LINK_PATHS } from '../../protocol/link.ts'
 import type { Log } from '../log.ts'
 import type { AnswerBody } from './answer-body.ts'
-import type { ChunkJoiner, JoinedStream, RestingSource } from './chunk-joiner.ts'
+import type { ChunkJoiner, JoinedStream, PausableSource } from './chunk-joiner.ts'
 import { CollectedHash } from './collected-hash.ts'
 import type { EventMemory, StreamMemory } from './event-memory.ts'
 import type { RequestedStream } from './requested-stream.ts'
@@ -24,7 +24,7 @@ import type { WorkerBody } from './worker-body.ts'
 export interface WrittenStreamDeps {
   readonly joiner: ChunkJoiner
   /** The source that the answer is read from. */
-  readonly source: RestingSource
+  readonly source: PausableSource
   readonly memory: EventMemory
   /** Ms. */
   readonly now: () => number
@@ -71,7 +71,7 @@ export class WrittenStream {
   /** Whether the worker takes no more bytes until `drain`. */
   #full = false
   /** Whether reading of the provider is paused, so that its silence means nothing. */
-  #rests = false
+  #isPaused = false
   #ending: StreamEnding | undefined
   #digests: Pick<StreamRecord, 'provider_sha256' | 'client_sha256'> | undefined
 
@@ -95,7 +95,7 @@ export class WrittenStream {
     this.#chunks = new AnswerChunks(reading, openWriter(takeTextMemory))
     this.#clock = new StageClock(deps.now, () => this.#onSilence())
     this.#sinceSent = new Stopwatch(deps.now)
-    const source = { rest: () => this.#rest(), wake: () => this.#wake() }
+    const source = { pause: () => this.#pause(), resume: () => this.#resume() }
     this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING, source)
     response.on('drain', () => this.#onDrained())
     response.once('close', () => {
@@ -145,19 +145,19 @@ export class WrittenStream {
   }
 
   #timeProvider(): void {
-    if (this.#full || this.#rests) this.#clock.pauseTimeout()
+    if (this.#full || this.#isPaused) this.#clock.pauseTimeout()
     else this.#clock.progress()
   }
 
-  #rest(): void {
-    this.#rests = true
-    this.#deps.source.rest()
+  #pause(): void {
+    this.#isPaused = true
+    this.#deps.source.pause()
     this.#timeProvider()
   }
 
-  #wake(): void {
-    this.#rests = false
-    this.#deps.source.wake()
+  #resume(): void {
+    this.#isPaused = false
+    this.#deps.source.resume()
     this.#timeProvider()
   }
 

@@ -45,7 +45,7 @@ function write(
     body,
     {
       joiner: new ChunkJoiner({ now: Date.now }),
-      source: { rest: () => {}, wake: () => {} },
+      source: { pause: () => {}, resume: () => {} },
       memory: new EventMemory(),
       now: Date.now,
       log: () => {},

@@ -63,7 +63,7 @@ function open({ spec = SPEC, ahead = new Uint8Array(0), ...given }: Given = {}) 
     sent.filter(({ kind }) => kind === wanted).map(({ body }) => body)
   const bytes = () => Buffer.concat(ofKind(MESSAGE_KINDS.chunk))
   sendChunks(requestedStream(spec, ahead), answer, chunks, {
-    open: { connection: { rest: () => {}, wake: () => {} } },
+    open: { connection: { pause: () => {}, resume: () => {} } },
     joiner: new ChunkJoiner({ now: Date.now }),
     memory,
     written,
@@ -297,7 +297,7 @@ it('a stream whose name is in use is refused, and its number is free again; the 
   chunks.once('close', closed)
   const again = () =>
     sendChunks(requestedStream(SPEC, new Uint8Array(0)), answerOf().answer, chunks, {
-      open: { connection: { rest: () => {}, wake: () => {} } },
+      open: { connection: { pause: () => {}, resume: () => {} } },
       joiner: new ChunkJoiner({ now: Date.now }),
       memory: first.memory,
       written: first.written,

@@ -24,7 +24,7 @@ function open(worker: 'takes all' | 'takes nothing') {
     response,
     {
       joiner: new ChunkJoiner({ now: Date.now }),
-      source: { rest: () => undefined, wake: () => undefined },
+      source: { pause: () => undefined, resume: () => undefined },
       memory: new EventMemory(),
       now: Date.now,
       log: () => {},

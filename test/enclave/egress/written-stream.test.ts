@@ -77,7 +77,7 @@ function open(
   const dropped: (() => void)[] = []
   const stream = new WrittenStream(requested, answer, response, {
     joiner,
-    source: { rest: () => {}, wake: () => {} },
+    source: { pause: () => {}, resume: () => {} },
     memory,
     now: Date.now,
     log: (event) => logged.push(event),

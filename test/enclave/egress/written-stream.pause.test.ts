@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import {
   ChunkJoiner,
   type Opening,
-  type RestingSource,
+  type PausableSource,
 } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
 import { requestedStream } from '../../../src/enclave/egress/requested-stream.ts'
@@ -17,9 +17,9 @@ const TEXT = Buffer.from('data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n'
 
 /** A joiner that lets a test decide when its streams rest. */
 class TestJoiner extends ChunkJoiner {
-  readonly sources: RestingSource[] = []
+  readonly sources: PausableSource[] = []
 
-  override join(send: (bytes: Buffer) => void, opening: Opening, source: RestingSource) {
+  override join(send: (bytes: Buffer) => void, opening: Opening, source: PausableSource) {
     this.sources.push(source)
     return super.join(send, opening, source)
   }
@@ -32,7 +32,10 @@ it('a provider that is not read is not taken for silent, and is again once it is
   const happened: string[] = []
   const stream = new WrittenStream(requestedStream(SPEC, Buffer.alloc(0)), answer, response, {
     joiner,
-    source: { rest: () => void happened.push('rest'), wake: () => void happened.push('wake') },
+    source: {
+      pause: () => void happened.push('pause'),
+      resume: () => void happened.push('resume'),
+    },
     memory: new EventMemory(),
     now: Date.now,
     log: (event) => happened.push(event),
@@ -41,12 +44,12 @@ it('a provider that is not read is not taken for silent, and is again once it is
   })
   const [source] = joiner.sources
   answer.emit('data', TEXT)
-  source?.rest()
+  source?.pause()
   // What was read before it rests does not start its time.
   answer.emit('data', TEXT)
   await delay(300)
-  expect(happened).toEqual(['rest'])
-  source?.wake()
-  await expect.poll(() => happened).toEqual(['rest', 'wake', 'ended'])
+  expect(happened).toEqual(['pause'])
+  source?.resume()
+  await expect.poll(() => happened).toEqual(['pause', 'resume', 'ended'])
   expect(stream.stop().ending).toEqual({ kind: 'idle' })
 })
