@@ -7,7 +7,7 @@ import type { ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import { planChat, type ChatPlan, type PlannedAttempt } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
-import { readOnce } from '../idempotency/once.ts'
+import { readIdempotentRequest } from '../idempotency/idempotent-request.ts'
 import { maxUsage, type AdmittedChat } from './admitted.ts'
 import { askDaemon } from './ask-daemon.ts'
 import type { AnswerFormat, ChatApi } from './format.ts'
@@ -30,9 +30,9 @@ export function serveCompletions(api: ChatApi): Handler {
     refuseUsedUp(request, context, key)
     const clientRequest = await readChatBody(request, context)
     const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
-      const once = await readOnce(request, context, key, [clientRequest])
-      const earlier = await once?.earlierAnswer(request, moreCost)
-      return earlier ?? (await admit(request, context, api, { key, clientRequest, once }))
+      const idempotent = await readIdempotentRequest(request, context, key, [clientRequest])
+      const earlier = await idempotent?.earlierAnswer(request, moreCost)
+      return earlier ?? (await admit(request, context, api, { key, clientRequest, idempotent }))
     })
     if (begun instanceof Response) return begun
     return await (begun.chat.stream ? answerStream(begun) : answerWhole(begun))
@@ -44,7 +44,7 @@ async function admit(
   request: Request,
   context: Context,
   api: ChatApi,
-  { key, clientRequest, once }: ReadRequest,
+  { key, clientRequest, idempotent }: ReadRequest,
 ): Promise<AdmittedChat> {
   const { chat: decoded, format, dropped } = api.decode(clientRequest)
   const held = heldBesides(clientRequest, decoded, format)
@@ -70,7 +70,7 @@ async function admit(
     constraints: chat.constraints,
     maxUsageOn: (route) => maxUsage(chat, route),
     maxDelayMs: chat.stream ? openMs + streamMs : options.timeoutMs,
-    once,
+    idempotent,
   })
   const receiptId = options.receipt ? context.newId() : null
   return {
@@ -91,7 +91,7 @@ async function admit(
     promptEstimate: estimatePromptTokens(chat),
     cacheSalt,
     clientRequest,
-    once,
+    idempotent,
     daemonAlive,
     clientSignal: request.signal,
   }

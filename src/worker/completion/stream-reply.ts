@@ -80,7 +80,7 @@ class StreamReply {
     this.#admitted = admitted
     this.#budget = new Budget(context.now, context.after, context.shutdown)
     const { keep_alive_ms } = context.config.service.timeouts
-    const recorder = admitted.once?.recorder()
+    const recorder = admitted.idempotent?.recorder()
     const { promise, resolve } = Promise.withResolvers<void>()
     this.begun = promise
     this.#begin = resolve
@@ -188,7 +188,7 @@ class StreamReply {
    * moves what the daemon writes.
    */
   async #clientFor({ pumped }: CommittedStream): Promise<ClientStream | PumpedEnd> {
-    if (pumped === undefined || this.#client.started || this.#admitted.once !== undefined) {
+    if (pumped === undefined || this.#client.started || this.#admitted.idempotent !== undefined) {
       this.#startClient()
       return this.#client
     }

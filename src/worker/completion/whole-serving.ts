@@ -4,7 +4,7 @@ import type { Steps } from '../json/steps.ts'
 import { releaseAdmission } from '../admission.ts'
 import { callDeps, readingTurn, settleDeps, wholeAttemptDeps, type Context } from '../context.ts'
 import { ApiError, notToBeRepeated } from '../http/errors.ts'
-import type { Once } from '../idempotency/once.ts'
+import type { IdempotentRequest } from '../idempotency/idempotent-request.ts'
 import { AnswerRoom } from '../provider/answer-room.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, type ProviderCall, type ProviderReply } from '../provider/call.ts'
@@ -28,7 +28,7 @@ export interface WholeRequest {
   readonly admission: Admission
   readonly receiptId: string | null
   readonly clientRequest: Bytes
-  readonly once: Once | undefined
+  readonly idempotent: IdempotentRequest | undefined
   readonly attempts: readonly PlannedAttempt[]
   readonly timeoutMs: number
   /** Whether the client set `timeoutMs`, below the service's default. */
@@ -102,7 +102,7 @@ export async function serveWhole<T extends ProviderProof>(
 }
 
 async function serveAndSettle<T extends ProviderProof>(
-  { context, admission, receiptId, clientRequest, once, ...request }: WholeRequest,
+  { context, admission, receiptId, clientRequest, idempotent, ...request }: WholeRequest,
   { ask, write }: EndpointSteps<T>,
   progress: WholeProgress,
 ): Promise<Response> {
@@ -116,7 +116,7 @@ async function serveAndSettle<T extends ProviderProof>(
   served.carried.end()
   const { exchange, body, response, providerResponseId } = await write(served)
   progress.answered()
-  const answer = await once?.seal({ headers: response.headers, body })
+  const answer = await idempotent?.seal({ headers: response.headers, body })
   const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
   const deps = settleDeps(context, admission.customerId)
   const kept = answer === undefined ? exchange : { ...exchange, answer }

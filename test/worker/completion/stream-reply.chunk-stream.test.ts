@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
-import type { Once } from '../../../src/worker/idempotency/once.ts'
+import type { IdempotentRequest } from '../../../src/worker/idempotency/idempotent-request.ts'
 import { AnswerRecorder } from '../../../src/worker/idempotency/answer-recorder.ts'
 import { ownTimers } from '../../support/own-timers.ts'
 import { pipedChunkStream } from '../chunks/piped-chunk-stream.ts'
@@ -51,7 +51,7 @@ function recording() {
   }
   // A streamed answer takes no other part of it.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return { kept, once: parts as unknown as Once }
+  return { kept, idempotent: parts as unknown as IdempotentRequest }
 }
 
 describe('a stream whose chunks are sent separately', () => {
@@ -159,8 +159,8 @@ describe('a stream whose chunks are sent separately', () => {
   })
 
   test('that is recorded for repeats is read here, and is kept as it was delivered', async () => {
-    const { once, kept } = recording()
-    const { answer, chunkStream, ledger, served } = await sentSeparately({ once })
+    const { idempotent, kept } = recording()
+    const { answer, chunkStream, ledger, served } = await sentSeparately({ idempotent })
     chunkStream.take(utf8(OPENING))
     const text = (await answer).text()
     chunkStream.takeEnd(sent(RECORD))
@@ -184,8 +184,8 @@ describe('a stream whose chunks are sent separately', () => {
   })
 
   test('that is read here ends with an error event where its daemon is lost', async () => {
-    const { once } = recording()
-    const { answer, chunkStream, ledger } = await sentSeparately({ once })
+    const { idempotent } = recording()
+    const { answer, chunkStream, ledger } = await sentSeparately({ idempotent })
     chunkStream.take(utf8(OPENING))
     const body = (await answer).body?.pipeThrough(new TextDecoderStream()).getReader()
     expect((await body?.read())?.value).toBe(OPENING)

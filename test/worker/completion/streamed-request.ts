@@ -21,7 +21,7 @@ import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 import type { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import type { ChunkStream } from '../../../src/worker/chunks/chunk-stream.ts'
 import type { LinkInit } from '../../../src/worker/link/link-calls.ts'
-import type { Once } from '../../../src/worker/idempotency/once.ts'
+import type { IdempotentRequest } from '../../../src/worker/idempotency/idempotent-request.ts'
 
 /** A streamed request, with a daemon and a ledger. */
 
@@ -71,7 +71,7 @@ export interface Given {
   /** Where the daemon says that they are; in its answer unless given. */
   readonly chunks?: string
   readonly endStream?: () => Promise<StreamRecord>
-  readonly once?: Once
+  readonly idempotent?: IdempotentRequest
   readonly clientSignal?: AbortSignal
 }
 
@@ -88,7 +88,7 @@ export async function streamed({
   chunkStream,
   chunks = 'written',
   endStream = async () => RECORD,
-  once,
+  idempotent,
   clientSignal = new AbortController().signal,
 }: Given) {
   const db = openSqlite()
@@ -176,7 +176,7 @@ export async function streamed({
     promptEstimate: 20,
     cacheSalt: undefined,
     clientRequest: utf8('{}'),
-    once,
+    idempotent,
     daemonAlive,
     clientSignal,
   }

@@ -27,7 +27,7 @@ const NOT_FINGERPRINTED = 'x-service-timeout-seconds'
  * A request that is served once, however often it is sent with its `Idempotency-Key`: its claim, and the seal of its
  * kept answer.
  */
-export class Once {
+export class IdempotentRequest {
   readonly claim: Claim
   readonly #seal: AnswerSeal
   readonly #context: Context
@@ -134,12 +134,12 @@ interface WholeAnswer {
  * @param content the part of the request that identifies it
  * @throws ApiError `invalid_parameter` when it is malformed
  */
-export async function readOnce(
+export async function readIdempotentRequest(
   request: Request,
   context: Context,
   { customerId }: PresentedKey,
   content: readonly (string | Bytes)[],
-): Promise<Once | undefined> {
+): Promise<IdempotentRequest | undefined> {
   const idempotencyKey = readIdempotencyKey(request.headers)
   if (idempotencyKey === undefined) return undefined
   const { idempotency } = context.config.service
@@ -152,7 +152,7 @@ export async function readOnce(
     lifetimeMs: idempotency.lifetime_minutes * MINUTE_MS,
     customerBytes: idempotency.customer_mib * MIB,
   }
-  return new Once(claim, seal, context, customerId)
+  return new IdempotentRequest(claim, seal, context, customerId)
 }
 
 /** Method, path, and the headers that affect the answer. */
