@@ -21,15 +21,15 @@ const MOODS: Readonly<Record<string, 'good' | 'warn' | 'bad'>> = {
   erased: 'bad',
 }
 
-/** A word for a state, coloured by how good it is. */
-export const Word = ({ text }: { readonly text: string }) => (
+/** A label for a state, coloured by how good it is. */
+export const StatusBadge = ({ text }: { readonly text: string }) => (
   <span class="state" data-mood={MOODS[text] ?? 'idle'}>
     {text.replaceAll('_', ' ')}
   </span>
 )
 
 /** The states of a route's circuit breaker, in the words shown to operators. */
-export const CIRCUIT_WORDS: Readonly<Record<string, string>> = {
+export const CIRCUIT_LABELS: Readonly<Record<string, string>> = {
   closed: 'active',
   half_open: 'pending',
   open: 'resting',
