@@ -15,7 +15,7 @@ const MAX_STRIPPED = 8
  * @param served the paths of the endpoints under `/v1`, as the table of endpoints has them
  * @returns undefined where the path resembles no endpoint
  */
-export function meantAddress(path: string, served: readonly string[]): string | undefined {
+export function baseUrlHint(path: string, served: readonly string[]): string | undefined {
   if (OPERATOR.test(path)) return undefined
   const segments = path.split('/').filter((segment) => segment !== '')
   const tails = segments
