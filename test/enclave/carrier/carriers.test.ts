@@ -5,7 +5,7 @@ import { linkStateSchema, signResponseSchema } from '../../../src/protocol/link.
 import { printStreamSpec } from '../../../src/protocol/stream-record.ts'
 import type { Changes } from '../../../src/enclave/carrier/changes.ts'
 import { startCarriers, type Carriers } from '../../../src/enclave/carrier/carriers.ts'
-import { hopKey, THE_ONE, type Facts } from '../../../src/enclave/carrier/facts.ts'
+import { hopKey, SINGLE_ROW, type Facts } from '../../../src/enclave/carrier/facts.ts'
 import { generateReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { jsonAnswer, readJson } from '../../../src/enclave/link/answer.ts'
@@ -89,8 +89,8 @@ beforeAll(async () => {
     attestation_strength: 'simulated',
   }
   whole = {
-    service: new Map([[THE_ONE, { generation: 1, connectMs: 10_000 }]]),
-    envelope: new Map([[THE_ONE, { sha256: 'ee'.repeat(32), until: 4_000_000_000_000 }]]),
+    service: new Map([[SINGLE_ROW, { generation: 1, connectMs: 10_000 }]]),
+    envelope: new Map([[SINGLE_ROW, { sha256: 'ee'.repeat(32), until: 4_000_000_000_000 }]]),
     providers: new Map([['nova', 'envelope']]),
     channels: new Map([['nova', proven]]),
     unattested: new Map(),
@@ -216,8 +216,8 @@ describe('carriers', () => {
   })
 
   it('report the state that was told last', async () => {
-    const service = new Map([[THE_ONE, { generation: 7, connectMs: 10_000 }]])
-    tell({ ...whole, service, envelope: new Map([[THE_ONE, { sha256: 'ee', until: 1 }]]) })
+    const service = new Map([[SINGLE_ROW, { generation: 7, connectMs: 10_000 }]])
+    tell({ ...whole, service, envelope: new Map([[SINGLE_ROW, { sha256: 'ee', until: 1 }]]) })
     const states = await Promise.all([call(0, '/v1/state'), call(1, '/v1/state')])
     const parsed = states.map((reply) => linkStateSchema.parse(reply.json()))
     expect(parsed.map(({ generation }) => generation)).toEqual([7, 7])
@@ -317,7 +317,7 @@ describe('a carrier that dies under load', () => {
         .poll(() => Math.min(own.length, other.length), { timeout: PATIENCE })
         .toBeGreaterThan(5)
       carriers.end(ports[0] ?? 0)
-      tell({ ...whole, service: new Map([[THE_ONE, { generation: 8, connectMs: 10_000 }]]) })
+      tell({ ...whole, service: new Map([[SINGLE_ROW, { generation: 8, connectMs: 10_000 }]]) })
       await expect
         .poll(() => said, { timeout: PATIENCE })
         .toEqual([
