@@ -24,7 +24,7 @@ const ANSWER_MS = 2_000
  * Wraps a worker so that it is told to drain before it is stopped. A worker that is being stopped accepts no more
  * connections, and could not learn when it will be killed. A told worker ends what is still open shortly before that.
  */
-export function drainedFirst(worker: Child, end: DrainEnd): Child {
+export function drainBeforeStop(worker: Child, end: DrainEnd): Child {
   return {
     ...worker,
     stop: async (graceMs) => {

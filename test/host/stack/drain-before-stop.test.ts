@@ -2,7 +2,7 @@ import { ChildProcess } from 'node:child_process'
 import { createServer, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { drainedFirst } from '../../../src/host/stack/drained-first.ts'
+import { drainBeforeStop } from '../../../src/host/stack/drain-before-stop.ts'
 import { listen } from '../../support/listen.ts'
 
 /** A worker whose drain is answered with a status, and what happened to it in order. */
@@ -26,7 +26,7 @@ async function workerThat(status: number | 'silent') {
     server.closeAllConnections()
     server.close()
   })
-  const child = drainedFirst(
+  const child = drainBeforeStop(
     {
       pid: 1,
       process: new ChildProcess(),
@@ -74,8 +74,8 @@ test('a worker without time to drain is not told', async () => {
   const stops: number[] = []
   const stop = async (graceMs: number) => void stops.push(Math.ceil(graceMs / 1_000))
   const worker = { pid: 1, process: new ChildProcess(), ended, stop }
-  await drainedFirst(worker, { port: 1, token: 'secret' }).stop(0)
+  await drainBeforeStop(worker, { port: 1, token: 'secret' }).stop(0)
   // Nobody listens on this port.
-  await drainedFirst(worker, { port: 1, token: 'secret' }).stop(30_000)
+  await drainBeforeStop(worker, { port: 1, token: 'secret' }).stop(30_000)
   expect(stops).toEqual([0, 30])
 })
