@@ -10,7 +10,7 @@ import { MAX_RESPONSE_ID_CHARS } from './link.ts'
 const count = z.int().min(0)
 
 /** Most bytes that may precede the provider's request in the body of a call; they are for the daemon itself. */
-export const MAX_AHEAD_BYTES = 256 * 1024
+export const MAX_PREAMBLE_BYTES = 256 * 1024
 
 /** What answers of `/v1/chat/completions` depend on. */
 export const chatFormatSchema = z.strictObject({ door: z.literal('chat') })
@@ -44,8 +44,8 @@ const chunkFormatSchema = z.discriminatedUnion('door', [
   z.strictObject({
     door: z.literal('responses'),
     encrypted_content: z.boolean(),
-    /** Length of the `ResponsesAhead` at the start of the call's body, JSON in UTF-8, bytes. */
-    ahead_bytes: z.int().min(1).max(MAX_AHEAD_BYTES),
+    /** Length of the `ResponsesPreamble` at the start of the call's body, JSON in UTF-8, bytes. */
+    ahead_bytes: z.int().min(1).max(MAX_PREAMBLE_BYTES),
   }),
 ])
 
@@ -63,19 +63,19 @@ const toolIdentitySchema = z.strictObject({
 
 export type ToolIdentity = z.output<typeof toolIdentitySchema>
 
-const responsesAheadSchema = z.strictObject({
+const responsesPreambleSchema = z.strictObject({
   /** The events before the first item, and their number. */
   opening: z.strictObject({ text: z.string(), count }),
   /** Tools by the name that the provider knows. */
   tools: z.array(z.tuple([z.string(), toolIdentitySchema])),
 })
 
-export type ResponsesAhead = z.output<typeof responsesAheadSchema>
+export type ResponsesPreamble = z.output<typeof responsesPreambleSchema>
 
 /** Parses the part of the body that precedes the provider's request; undefined when it is malformed. */
-export function parseResponsesAhead(json: string): ResponsesAhead | undefined {
+export function parseResponsesPreamble(json: string): ResponsesPreamble | undefined {
   try {
-    return responsesAheadSchema.safeParse(JSON.parse(json)).data
+    return responsesPreambleSchema.safeParse(JSON.parse(json)).data
   } catch {
     return undefined
   }

@@ -18,7 +18,7 @@ import { EventMemory } from './event-memory.ts'
 import type { Channel, OpenConnection } from './open-connection.ts'
 import { openPinned, unproven, type PinnedDeps } from './open-pinned.ts'
 import { openUnattested } from './open-unattested.ts'
-import { aheadBytes, requestedStream, type RequestedStream } from './requested-stream.ts'
+import { preambleBytes, requestedStream, type RequestedStream } from './requested-stream.ts'
 import type { WriteWholeAnswer } from './whole-answer-call.ts'
 import { createPools } from './pools.ts'
 import { relay, passOnBytes } from './relay.ts'
@@ -124,9 +124,9 @@ async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
   const spec = readStreamSpec(request.headers[EGRESS_CHUNKS_HEADER])
   const channel = requireChannel(provider, request.headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
-  const body = await bodyOf(request, aheadBytes(spec?.format))
+  const body = await bodyOf(request, preambleBytes(spec?.format))
   try {
-    const requested = spec && requestedStream(spec, body.ahead)
+    const requested = spec && requestedStream(spec, body.preamble)
     const open = await openTo(channel, deps)
     if (response.closed) return open.pool.release(open.connection)
     if (constraints !== undefined) requireConstraints(constraints, open)
@@ -154,8 +154,8 @@ async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<v
   const constraints = readConstraints(headers[EGRESS_REQUIRE_HEADER])
   const spec = readWholeAnswerSpec(whole)
   const streamSpec = readStreamSpec(headers[EGRESS_CHUNKS_HEADER])
-  const { ahead, body } = withoutAhead(call.body, aheadBytes(streamSpec?.format))
-  const requested = streamSpec && requestedStream(streamSpec, ahead)
+  const { preamble, body } = withoutPreamble(call.body, preambleBytes(streamSpec?.format))
+  const requested = streamSpec && requestedStream(streamSpec, preamble)
   const channel = requireChannel(provider, headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
   const open = await openTo(channel, deps)
   if (caller.hasDisconnected) return open.pool.release(open.connection)
@@ -170,11 +170,14 @@ async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<v
 }
 
 /** @throws LinkError when the body is shorter than the part that must precede the request */
-function withoutAhead(bytes: Uint8Array, length: number): Record<'ahead' | 'body', Uint8Array> {
+function withoutPreamble(
+  bytes: Uint8Array,
+  length: number,
+): Record<'preamble' | 'body', Uint8Array> {
   if (length <= bytes.length) {
-    return { ahead: bytes.subarray(0, length), body: bytes.subarray(length) }
+    return { preamble: bytes.subarray(0, length), body: bytes.subarray(length) }
   }
-  throw new LinkError('invalid_request', 'the data that precedes the request is malformed')
+  throw new LinkError('invalid_request', 'the preamble of the request is malformed')
 }
 
 /**

@@ -63,7 +63,7 @@ export async function relay(parts: RelayParts): Promise<void> {
   const outgoing = {
     method: request.method ?? 'GET',
     path: `${basePath}${path}`,
-    headers: requestHeaders(request.headers, body.ahead.length),
+    headers: requestHeaders(request.headers, body.preamble.length),
     body: body.bytes,
   }
   connection.send(outgoing, exchange)

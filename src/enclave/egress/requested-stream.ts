@@ -1,5 +1,5 @@
 import {
-  parseResponsesAhead,
+  parseResponsesPreamble,
   type ChunkFormat,
   type StreamSpec,
 } from '../../protocol/stream-record.ts'
@@ -18,31 +18,31 @@ export interface RequestedStream {
 }
 
 /** How many bytes of the call's body precede the request to the provider. */
-export function aheadBytes(format: ChunkFormat | undefined): number {
+export function preambleBytes(format: ChunkFormat | undefined): number {
   return format?.door === 'responses' ? format.ahead_bytes : 0
 }
 
 /**
  * Builds the stream that a specification describes.
- * @param ahead the bytes that preceded the request to the provider
+ * @param preamble the bytes that preceded the request to the provider
  * @throws LinkError `invalid_request` when they are malformed
  */
-export function requestedStream(spec: StreamSpec, ahead: Uint8Array): RequestedStream {
-  return { spec, openWriter: writerOpener(spec, ahead) }
+export function requestedStream(spec: StreamSpec, preamble: Uint8Array): RequestedStream {
+  return { spec, openWriter: writerOpener(spec, preamble) }
 }
 
 function writerOpener(
   { head, format }: StreamSpec,
-  ahead: Uint8Array,
+  preamble: Uint8Array,
 ): RequestedStream['openWriter'] {
   if (format.door === 'chat') return () => chatChunks(head)
   if (format.door === 'messages') {
     const { prompt_estimate: promptEstimate, stop_sequences: stopSequences } = format
     return (takeMemory) => new MessagesChunks(head, { promptEstimate, stopSequences, takeMemory })
   }
-  const given = parseResponsesAhead(Buffer.from(ahead).toString('utf8'))
+  const given = parseResponsesPreamble(Buffer.from(preamble).toString('utf8'))
   if (given === undefined) {
-    throw new LinkError('invalid_request', 'the data that precedes the request is malformed')
+    throw new LinkError('invalid_request', 'the preamble of the request is malformed')
   }
   const options = {
     answerId: head.id,

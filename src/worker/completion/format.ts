@@ -23,7 +23,7 @@ export interface LastEvents extends LastEvent {
 export interface StreamFormat {
   readonly format: ChunkFormat
   /** Data for the daemon that is sent in front of the provider's request. */
-  readonly ahead?: Bytes
+  readonly preamble?: Bytes
 }
 
 /** How the answer to one request is written. */

@@ -180,6 +180,6 @@ function requestedStream(
       // A client may take as long to read an answer as a stream may last.
       record_ms: Math.min(stream_ms + RECORD_SLACK_MS, MAX_TIMER_MS),
     },
-    ahead: requested.ahead,
+    preamble: requested.preamble,
   }
 }

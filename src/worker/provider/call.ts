@@ -26,7 +26,7 @@ import type { Provider, Route } from './route.ts'
 /** The specification of a stream that the daemon is asked to write, and the data that the daemon gets for it in front of the provider's request. */
 export interface RequestedStream {
   readonly spec: StreamSpec
-  readonly ahead?: Bytes | undefined
+  readonly preamble?: Bytes | undefined
   /** Where the daemon sends the chunks, instead of in the answer to the call. */
   readonly to?: ChunkAddress | undefined
 }
@@ -166,7 +166,7 @@ function carriedInit(call: ProviderCall): LinkInit {
       ...(adapter === 'none' && { [EGRESS_UNATTESTED_HEADER]: baseUrl }),
       ...headers,
     },
-    body: withAhead(body, requestedStream?.ahead),
+    body: withPreamble(body, requestedStream?.preamble),
     whole: wholeAnswer,
     hasSmallAnswer: requestedStream?.to !== undefined,
   }
@@ -193,11 +193,14 @@ function providerInit<Signal>(call: ProviderCall, signal: Signal) {
   }
 }
 
-function withAhead(body: ProviderCall['body'], ahead: Bytes | undefined): ProviderCall['body'] {
-  if (ahead === undefined) return body
+function withPreamble(
+  body: ProviderCall['body'],
+  preamble: Bytes | undefined,
+): ProviderCall['body'] {
+  if (preamble === undefined) return body
   if (body instanceof ReadableStream)
     throw new Error('internal error: a streamed body cannot carry data for the daemon')
-  return concatBytes(ahead, body)
+  return concatBytes(preamble, body)
 }
 
 async function callDirectly(call: ProviderCall): Promise<Response> {

@@ -1,5 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import { MAX_AHEAD_BYTES, type ResponsesAhead } from '../../protocol/stream-record.ts'
+import { MAX_PREAMBLE_BYTES, type ResponsesPreamble } from '../../protocol/stream-record.ts'
 import type { AnswerFormat, LastEvents, StreamFormat } from '../completion/format.ts'
 import { extendItem, itemJson, newItem, type OutputItem } from '../formats/response-items.ts'
 import { incompleteReason, openingEvents, responseJson } from '../formats/response-json.ts'
@@ -52,13 +52,13 @@ function streamFormat(
   head: AnswerHead,
   { tools, encryptedContent, echo }: AnswerOptions,
 ): StreamFormat | undefined {
-  const given: ResponsesAhead = { opening: openingEvents(head, echo), tools: [...tools] }
-  const ahead = utf8(JSON.stringify(given))
-  if (ahead.length > MAX_AHEAD_BYTES) return undefined
+  const given: ResponsesPreamble = { opening: openingEvents(head, echo), tools: [...tools] }
+  const preamble = utf8(JSON.stringify(given))
+  if (preamble.length > MAX_PREAMBLE_BYTES) return undefined
   const encrypted_content = encryptedContent
   return {
-    format: { door: 'responses', encrypted_content, ahead_bytes: ahead.length },
-    ahead,
+    format: { door: 'responses', encrypted_content, ahead_bytes: preamble.length },
+    preamble,
   }
 }
 

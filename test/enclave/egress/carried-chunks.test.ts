@@ -156,8 +156,8 @@ describe.each([
   it('sends the provider no more than its request where other bytes precede that', async () => {
     const given = await set(answering(TEXT + STOP))
     const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
-    if (requested?.ahead === undefined) throw new Error('something precedes the request')
-    const body = Buffer.concat([requested.ahead, Buffer.from('{"a":1}')])
+    if (requested?.preamble === undefined) throw new Error('something precedes the request')
+    const body = Buffer.concat([requested.preamble, Buffer.from('{"a":1}')])
     const told = await ask(given, specOf({ format: requested.format }), body)
     expect([told.status, told.chunks]).toEqual([200, 'sent'])
     const { bytes } = await readAll(given.client, 5)

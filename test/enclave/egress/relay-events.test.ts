@@ -153,8 +153,8 @@ describe('a stream of events whose chunks are joined', () => {
         request.resume()
         request.on('end', () => response.writeHead(500).end())
       })
-      const ahead = JSON.stringify({ opening: { text: 'event: x\n\n', count: 1 }, tools: [] })
-      const orderFor = (ahead_bytes: number) => ({
+      const preamble = JSON.stringify({ opening: { text: 'event: x\n\n', count: 1 }, tools: [] })
+      const headersFor = (ahead_bytes: number) => ({
         'x-cmr-chunks': printStreamSpec({
           stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
           owner: 'cus_1',
@@ -168,11 +168,11 @@ describe('a stream of events whose chunks are joined', () => {
         }),
       })
       const prompt = 'p'.repeat(length)
-      const answer = await link.post('nova', ahead + prompt, orderFor(ahead.length))
+      const answer = await link.post('nova', preamble + prompt, headersFor(preamble.length))
       expect(answer.status).toBe(500)
       expect(provider.received()).toContain(`content-length: ${length}`)
       expect(provider.received().endsWith(`\r\n\r\n${prompt}`)).toBe(true)
-      const short = await link.post('nova', prompt, orderFor(length + 1))
+      const short = await link.post('nova', prompt, headersFor(length + 1))
       const error = { code: 'invalid_request', message: 'the request broke off' }
       expect(short).toMatchObject({ status: 400, text: JSON.stringify({ error }) })
     },

@@ -40,7 +40,7 @@ function write(
   }
   const answer = new FakeAnswer()
   const stream = new WrittenStream(
-    requestedStream(spec, requested.ahead ?? new Uint8Array(0)),
+    requestedStream(spec, requested.preamble ?? new Uint8Array(0)),
     answer,
     body,
     {

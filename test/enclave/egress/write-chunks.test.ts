@@ -34,7 +34,7 @@ const STOP = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\
 
 interface Given {
   readonly spec?: StreamSpec
-  readonly ahead?: Uint8Array
+  readonly preamble?: Uint8Array
   readonly written?: WrittenStreams
   readonly memory?: EventMemory
 }
@@ -53,7 +53,7 @@ function answerOf(status = 200, headers: Record<string, string> = {}) {
 }
 
 /** A stream that is sent to a worker which takes what it is told to take. */
-function open({ spec = SPEC, ahead = new Uint8Array(0), ...given }: Given = {}) {
+function open({ spec = SPEC, preamble = new Uint8Array(0), ...given }: Given = {}) {
   const { written = new WrittenStreams(1, () => {}), memory = new EventMemory(6 * MIB) } = given
   const sent: Pick<LinkMessage, 'kind' | 'body'>[] = []
   const chunks = new SentChunks((message) => sent.push(message))
@@ -62,7 +62,7 @@ function open({ spec = SPEC, ahead = new Uint8Array(0), ...given }: Given = {}) 
   const ofKind = (wanted: LinkMessage['kind']) =>
     sent.filter(({ kind }) => kind === wanted).map(({ body }) => body)
   const bytes = () => Buffer.concat(ofKind(MESSAGE_KINDS.chunk))
-  sendChunks(requestedStream(spec, ahead), answer, chunks, {
+  sendChunks(requestedStream(spec, preamble), answer, chunks, {
     open: { connection: { pause: () => {}, resume: () => {} } },
     joiner: new ChunkJoiner({ now: Date.now }),
     memory,
@@ -109,8 +109,8 @@ const isFree = (memory: EventMemory) => {
 function openResponse(given: Given = {}) {
   const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
   if (requested === undefined) throw new Error('the daemon may write this')
-  const { format, ahead } = requested
-  return open({ ...given, spec: { ...SPEC, format }, ...(ahead && { ahead }) })
+  const { format, preamble } = requested
+  return open({ ...given, spec: { ...SPEC, format }, ...(preamble && { preamble }) })
 }
 
 describe('a stream that is sent', () => {

@@ -58,8 +58,8 @@ function open(
   room?: number,
   joiner = new ChunkJoiner({ now: Date.now }),
   memory = new EventMemory(),
-  ahead: Uint8Array = new Uint8Array(0),
-  requested = requestedStream(spec, ahead),
+  preamble: Uint8Array = new Uint8Array(0),
+  requested = requestedStream(spec, preamble),
 ) {
   const answer = new Readable({ read: () => {} })
   const sent: Buffer[] = []
@@ -121,7 +121,7 @@ function written(
   const requested = format.chunkFormat(options)
   if (requested === undefined) throw new Error('the daemon may write this')
   const spec = specOf(options, { format: requested.format })
-  const opened = open(spec, undefined, undefined, undefined, requested.ahead)
+  const opened = open(spec, undefined, undefined, undefined, requested.preamble)
   for (const piece of pieces) opened.give(piece)
   opened.over()
   const record = streamRecordSchema.parse(JSON.parse(JSON.stringify(opened.stream.stop())))
@@ -323,7 +323,7 @@ describe('text that is held until the end of an answer', () => {
     const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
     if (requested === undefined) throw new Error('the daemon may write this')
     const spec = specOf(OPTIONS, { format: requested.format })
-    return open(spec, undefined, undefined, memory, requested.ahead)
+    return open(spec, undefined, undefined, memory, requested.preamble)
   }
 
   /** A response of which `characters` were sent, in pieces that are no large events unless `size` makes them such. */
@@ -394,6 +394,6 @@ it('a stream whose closing events cannot be written ends all the same, as broken
 it('a specification whose opening is malformed is refused', () => {
   const format = { door: 'responses', encrypted_content: false, ahead_bytes: 2 } as const
   expect(() => requestedStream(specOf(OPTIONS, { format }), utf8('{}'))).toThrow(
-    'the data that precedes the request is malformed',
+    'the preamble of the request is malformed',
   )
 })
