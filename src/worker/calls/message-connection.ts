@@ -8,7 +8,7 @@ import {
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
-import { momentEnds } from '../batching/moment.ts'
+import { microtasksEnd } from '../batching/microtasks.ts'
 import type { OwnSignal } from './own-signal.ts'
 import { LATE_MS, Outbox } from './outbox.ts'
 import { Watch } from './watch.ts'
@@ -214,7 +214,7 @@ export class MessageConnection {
       this.#wake = resolve
       await promise
     }
-    await momentEnds()
+    await microtasksEnd()
   }
 
   #send(socket: LinkSocket): void {

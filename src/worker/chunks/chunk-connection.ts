@@ -7,7 +7,7 @@ import {
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
 import type { LinkSocket } from '../calls/message-connection.ts'
-import { momentEnds } from '../batching/moment.ts'
+import { microtasksEnd } from '../batching/microtasks.ts'
 import { ChunkStream, type ChunkStreamDeps } from './chunk-stream.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -126,7 +126,7 @@ export class ChunkConnection {
       this.#wake = resolve
       await promise
     }
-    await momentEnds()
+    await microtasksEnd()
   }
 
   #send(socket: LinkSocket): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMomentBatcher } from '../../../src/worker/batching/moment-batcher.ts'
+import { createMicrotaskBatcher } from '../../../src/worker/batching/microtask-batcher.ts'
 
 const HOST = { now: () => 0, keepAlive: () => {} }
 
@@ -11,7 +11,10 @@ function noted(rules: { maxItems?: number; max?: number } = {}) {
   }
   const size =
     rules.max === undefined ? {} : { size: { of: (item: number) => item, max: rules.max } }
-  return { calls, ask: createMomentBatcher(HOST, { run, maxItems: rules.maxItems ?? 10, ...size }) }
+  return {
+    calls,
+    ask: createMicrotaskBatcher(HOST, { run, maxItems: rules.maxItems ?? 10, ...size }),
+  }
 }
 
 test('items of one moment share a call, and each gets its own answer', async () => {
@@ -48,7 +51,7 @@ test.each([
     calls.push([...items])
     return items
   }
-  const ask = createMomentBatcher({ now: () => now, keepAlive: () => {} }, { run, maxItems: 10 })
+  const ask = createMicrotaskBatcher({ now: () => now, keepAlive: () => {} }, { run, maxItems: 10 })
   const first = ask(1)
   now = ms
   await Promise.all([first, ask(2)])
@@ -61,7 +64,7 @@ test('a call that fails fails each of its items, and no other', async () => {
     if (items.includes(1)) throw failure
     return items
   }
-  const ask = createMomentBatcher(HOST, { run, maxItems: 2 })
+  const ask = createMicrotaskBatcher(HOST, { run, maxItems: 2 })
   const ends = await Promise.allSettled([1, 2, 3].map(ask))
   expect(ends).toEqual([
     { status: 'rejected', reason: failure },
@@ -72,7 +75,7 @@ test('a call that fails fails each of its items, and no other', async () => {
 
 test('an item that the call leaves unanswered fails alone', async () => {
   const run = async (items: readonly number[]) => items.slice(0, 1)
-  const ask = createMomentBatcher(HOST, { run, maxItems: 10 })
+  const ask = createMicrotaskBatcher(HOST, { run, maxItems: 10 })
   const ends = await Promise.allSettled([1, 2].map(ask))
   expect(ends).toMatchObject([
     { status: 'fulfilled', value: 1 },
@@ -89,7 +92,7 @@ test('the request that opens a batch is kept alive until its call has ended', as
     return items
   }
   const host = { now: () => 0, keepAlive: (work: Promise<unknown>) => kept.push(work) }
-  const ask = createMomentBatcher(host, { run, maxItems: 10 })
+  const ask = createMicrotaskBatcher(host, { run, maxItems: 10 })
   const answers = [ask(1), ask(2)]
   expect(kept).toHaveLength(1)
   await kept[0]

@@ -1,8 +1,8 @@
 import type { BatchDeps, BatchRules } from './batcher.ts'
-import { momentEnds } from './moment.ts'
+import { microtasksEnd } from './microtasks.ts'
 
 /** Rules of calls that only one request makes at a time; that request limits their time. */
-export type MomentRules<Item, Answer> = Omit<
+export type MicrotaskBatchRules<Item, Answer> = Omit<
   BatchRules<Item, Answer>,
   'joinTimeoutMs' | 'timeoutError'
 >
@@ -11,21 +11,21 @@ export type MomentRules<Item, Answer> = Omit<
  * Maximum age of a batch that items may join, ms. It is longer than a run of microtasks takes: the runtime has ended the
  * request of an older batch, which is never sent.
  */
-const MAX_MOMENT_MS = 100
+const MAX_BATCH_AGE_MS = 100
 
 /**
  * Sends in one call what one request asks for in one run of microtasks. Usually that request runs a batch of other requests'
  * work (`coalescer.ts`), which limits the time for all of it, so nothing here waits for other requests or measures time. A
  * request without such a batch (an operator settles a quarantined settlement) makes the call for itself alone.
  */
-export function createMomentBatcher<Item, Answer>(
+export function createMicrotaskBatcher<Item, Answer>(
   { now, keepAlive }: BatchDeps,
-  { run, maxItems, size }: MomentRules<Item, Answer>,
+  { run, maxItems, size }: MicrotaskBatchRules<Item, Answer>,
 ): (item: Item) => Promise<Answer> {
   let open: Batch<Item, Answer> | undefined
 
   async function lead(batch: Batch<Item, Answer>): Promise<void> {
-    await momentEnds()
+    await microtasksEnd()
     if (open === batch) open = undefined
     try {
       answerAll(batch, await run(batch.items))
@@ -45,7 +45,7 @@ export function createMomentBatcher<Item, Answer>(
   function mayJoin(batch: Batch<Item, Answer>, itemSize: number): boolean {
     const fits = size === undefined || batch.size + itemSize <= size.max
     const age = now() - batch.openedAt
-    return fits && batch.items.length < maxItems && age >= 0 && age < MAX_MOMENT_MS
+    return fits && batch.items.length < maxItems && age >= 0 && age < MAX_BATCH_AGE_MS
   }
 
   return (item) => {
