@@ -96,7 +96,7 @@ export function printTaken(bytes: number): Bytes {
 
 /** @throws MalformedFrame */
 export function parseTaken(body: Uint8Array): number {
-  if (body.length !== 4) throw new MalformedFrame('a number of bytes that is none')
+  if (body.length !== 4) throw new MalformedFrame('a malformed number of bytes')
   return new DataView(body.buffer, body.byteOffset, 4).getUint32(0)
 }
 

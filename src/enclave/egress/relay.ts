@@ -140,5 +140,5 @@ export function failureOf(cause: unknown): LinkError {
 }
 
 function malformed(cause: unknown): LinkError {
-  return new LinkError('provider_malformed', 'the provider gave an answer that is none', { cause })
+  return new LinkError('provider_malformed', 'the provider gave an invalid answer', { cause })
 }

@@ -62,7 +62,7 @@ class Peer {
   }
 
   #begin(id: number, call: MessageCall, listener: MessageListener): void {
-    if (this.#calls.has(id)) throw new Error('a call of a known id')
+    if (this.#calls.has(id)) throw new Error('a call with an id that is in use')
     if (this.#calls.size >= MAX_OPEN_CALLS) throw new Error('too many calls')
     const caller = new Caller((message) => this.#reply({ id, ...message }))
     this.#calls.add(id, caller)

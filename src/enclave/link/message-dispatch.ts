@@ -83,7 +83,7 @@ function send(
   const { status, contentType, body } = reply
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   if (bytes.length > MAX_MESSAGE_BODY_BYTES) {
-    return send(refusal(new Error('an answer that is no message')), caller)
+    return send(refusal(new Error('an answer that is not a message')), caller)
   }
   const headers = {
     'content-type': contentType,

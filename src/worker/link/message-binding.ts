@@ -118,7 +118,7 @@ export class MessageBinding implements LinkCalls {
     })
     if (response.headers.get(EGRESS_ERROR_HEADER) !== 'not_found') return response
     await response.body?.cancel()
-    throw new Error('the answer does not wait any more')
+    throw new Error('the waiting answer is no longer there')
   }
 }
 

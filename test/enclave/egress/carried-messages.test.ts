@@ -296,7 +296,7 @@ describe('a call as a message', () => {
     expect(provider.received()).toBe('')
   })
 
-  it('gets no answer that is none', async () => {
+  it('gets no invalid answer', async () => {
     await set((incoming) => void incoming.socket.end('nonsense\r\n\r\n'))
     await expect(carry()).rejects.toMatchObject({ code: 'provider_malformed' })
   })

@@ -106,7 +106,7 @@ describe('calls as messages', () => {
     ['a body that is no JSON', ECHO, '{', 400, 'invalid_request'],
     ['a body that is too large', ECHO, `"${'x'.repeat(100)}"`, 413, 'request_too_large'],
     ['an error', { path: '/broken', headers: {} }, '', 500, 'internal'],
-    ['an answer that is no message', { path: '/huge', headers: {} }, '', 500, 'internal'],
+    ['an answer that is not a message', { path: '/huge', headers: {} }, '', 500, 'internal'],
     ['a head that is no JSON', '{', '', 400, 'invalid_request'],
     ['a head of another form', '{"path":"echo","headers":{}}', '', 400, 'invalid_request'],
     ['an egress path without a provider', carried('/'), '', 400, 'invalid_request'],

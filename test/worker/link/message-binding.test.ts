@@ -106,7 +106,7 @@ describe('the link with messages', () => {
     daemon.stillHasAnswers = false
     const head = JSON.stringify({ waiting: 'thread-1' })
     socket.reply({ kind: MESSAGE_KINDS.waiting, id: 1, head, body: new Uint8Array(0) })
-    await expect(call).rejects.toThrow('the answer does not wait any more')
+    await expect(call).rejects.toThrow('the waiting answer is no longer there')
   })
 
   it('gives the start of an answer that broke off, and then its error', async () => {
