@@ -17,7 +17,7 @@ import { readChatOptions } from './options.ts'
 import { checkReasoningMembers } from './reasoning-members.ts'
 import { readChatBody, type ReadRequest } from './request-body.ts'
 import { answerStream } from './stream-reply.ts'
-import { answerWhole } from './whole-reply.ts'
+import { sendWholeAnswer } from './whole-reply.ts'
 
 /**
  * The handler of one API format of the chat models: key -> body -> answer of an earlier request -> decode -> options ->
@@ -35,7 +35,7 @@ export function serveCompletions(api: ChatApi): Handler {
       return earlier ?? (await admit(request, context, api, { key, clientRequest, idempotent }))
     })
     if (begun instanceof Response) return begun
-    return await (begun.chat.stream ? answerStream(begun) : answerWhole(begun))
+    return await (begun.chat.stream ? answerStream(begun) : sendWholeAnswer(begun))
   }
 }
 

@@ -20,13 +20,13 @@ import { answerHead, answerId } from './answer-head.ts'
 import { wholeAnswerSpec } from './whole-answer-spec.ts'
 import type { WholeProgress } from './whole-progress.ts'
 import {
-  readWhole,
-  requestWhole,
-  serveWhole,
+  readWholeAnswer,
+  requestWholeAnswer,
+  serveWholeAnswer,
   type ProviderProof,
   type ReadAnswer,
   type WrittenAnswer,
-} from './whole-serving.ts'
+} from './serve-whole-answer.ts'
 
 /** A client's answer that the daemon has written, with its record. */
 interface DaemonsAnswer extends ProviderProof {
@@ -37,9 +37,9 @@ interface DaemonsAnswer extends ProviderProof {
 type WholeAnswer = ReadAnswer<ProviderAnswer> | DaemonsAnswer
 
 /** Answers a request that is not streamed. */
-export function answerWhole(admitted: AdmittedChat): Promise<Response> {
+export function sendWholeAnswer(admitted: AdmittedChat): Promise<Response> {
   const { chat, plan, options } = admitted
-  return serveWhole<WholeAnswer>(
+  return serveWholeAnswer<WholeAnswer>(
     { ...admitted, ...options, attempts: plan.attempts },
     {
       ask: (attempt, limitMs, progress) => ask(admitted, attempt, limitMs, progress),
@@ -67,13 +67,13 @@ async function ask(
   const body = buildChatBody(chat, route, effort, admitted.cacheSalt)
   const wholeAnswer = isSmall(body) ? await wholeAnswerSpec(admitted, attempt, beside) : undefined
   const call = { route, path: '/chat/completions', body, constraints, wholeAnswer }
-  return requestWhole<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
+  return requestWholeAnswer<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
     const { reply, bytes } = answer
     if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, beside)
     const readOptions = { id: answerId(admitted), includeReasoning: chat.includeReasoning }
     const read = (object: JsonObject) => readProviderAnswer(object, readOptions)
     const { customerId } = admitted.admission
-    return readWhole(answer, { context, customerId, read })
+    return readWholeAnswer(answer, { context, customerId, read })
   })
 }
 

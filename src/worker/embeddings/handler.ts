@@ -6,11 +6,11 @@ import { failoverOf } from '../completion/header-members.ts'
 import { readChatBody, type ReadRequest } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
 import {
-  readWhole,
-  requestWhole,
-  serveWhole,
+  readWholeAnswer,
+  requestWholeAnswer,
+  serveWholeAnswer,
   type ReadAnswer,
-} from '../completion/whole-serving.ts'
+} from '../completion/serve-whole-answer.ts'
 import type { Context, Handler } from '../context.ts'
 import { readIdempotentRequest } from '../idempotency/idempotent-request.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
@@ -58,7 +58,7 @@ export const createEmbeddings: Handler = async (request, context) => {
     ...droppedNamesHeader([...parsed.dropped, ...unused]),
   }
   const terms = { admission, constraints, requestedRoute }
-  return serveWhole<Embedded>(
+  return serveWholeAnswer<Embedded>(
     {
       context,
       admission,
@@ -75,8 +75,8 @@ export const createEmbeddings: Handler = async (request, context) => {
         const { upstream_model: model } = route.config
         const sent = utf8(JSON.stringify({ model, ...parsed.forwarded }))
         const call = { route, path: '/embeddings', body: sent, constraints }
-        return requestWhole(context, call, limitMs, progress, (answer) =>
-          readWhole(answer, { context, customerId, read }),
+        return requestWholeAnswer(context, call, limitMs, progress, (answer) =>
+          readWholeAnswer(answer, { context, customerId, read }),
         )
       },
       write: async ({ attempt, value: { answer } }) => {

@@ -5,7 +5,7 @@ import type { SignedReceipt } from '../link/link.ts'
 import { settleSigned, settleWithoutReceipt, settleWithReceipt, type SettleDeps } from './settle.ts'
 
 /** The bytes of an exchange whose answer is sent in one piece, as its receipt names them. */
-export interface WholeProof {
+export interface WholeAnswerProof {
   /** SHA-256 of the provider's request and response, lowercase hex. */
   readonly requestDigest: string
   readonly responseDigest: string
@@ -27,10 +27,10 @@ export interface WholeProof {
  * @throws LinkUnavailable when the receipt could not be signed
  * @throws StorageUnavailable when the settlement could not be stored
  */
-export async function settleWhole(
+export async function settleWholeAnswer(
   exchange: Exchange,
   receiptId: string | null,
-  proof: WholeProof,
+  proof: WholeAnswerProof,
   deps: SettleDeps,
 ): Promise<void> {
   if (receiptId === null) return settleWithoutReceipt(exchange, deps)

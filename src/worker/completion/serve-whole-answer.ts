@@ -18,12 +18,12 @@ import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import type { JsonObject } from '../stream/json-object.ts'
-import { settleWhole, type WholeProof } from '../settle/settle-whole.ts'
+import { settleWholeAnswer, type WholeAnswerProof } from '../settle/settle-whole-answer.ts'
 import { settleUnreceipted } from './settle-unreceipted.ts'
 import { WholeProgress } from './whole-progress.ts'
 
 /** An admitted request whose answer is not streamed. */
-export interface WholeRequest {
+export interface WholeAnswerRequest {
   readonly context: Context
   readonly admission: Admission
   readonly receiptId: string | null
@@ -40,7 +40,7 @@ export interface WholeRequest {
 
 /** The part of a receipt's proof that comes from a provider's bytes. */
 export type ProviderProof = Omit<
-  WholeProof,
+  WholeAnswerProof,
   'clientRequest' | 'clientResponse' | 'providerResponseId'
 >
 
@@ -77,8 +77,8 @@ export interface EndpointSteps<T extends ProviderProof> {
  * @throws LinkUnavailable when the daemon does not answer, or the receipt could not be signed
  * @throws StorageUnavailable when the settlement could not be stored
  */
-export async function serveWhole<T extends ProviderProof>(
-  request: WholeRequest,
+export async function serveWholeAnswer<T extends ProviderProof>(
+  request: WholeAnswerRequest,
   steps: EndpointSteps<T>,
 ): Promise<Response> {
   const { context, admission, outOfTime = chatOutOfTime } = request
@@ -102,7 +102,7 @@ export async function serveWhole<T extends ProviderProof>(
 }
 
 async function serveAndSettle<T extends ProviderProof>(
-  { context, admission, receiptId, clientRequest, idempotent, ...request }: WholeRequest,
+  { context, admission, receiptId, clientRequest, idempotent, ...request }: WholeAnswerRequest,
   { ask, write }: EndpointSteps<T>,
   progress: WholeProgress,
 ): Promise<Response> {
@@ -120,19 +120,19 @@ async function serveAndSettle<T extends ProviderProof>(
   const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
   const deps = settleDeps(context, admission.customerId)
   const kept = answer === undefined ? exchange : { ...exchange, answer }
-  await settleWhole(kept, receiptId, proof, deps)
+  await settleWholeAnswer(kept, receiptId, proof, deps)
   return response
 }
 
 /** A provider's whole answer, or the client's answer where the daemon has written it. */
-export interface WholeBytes {
+export interface WholeAnswerBytes {
   readonly reply: ProviderReply
   readonly bytes: Bytes
   /** The body that the provider was sent. */
   readonly sent: Bytes
 }
 
-type WholeCall = Pick<ProviderCall, 'route' | 'path' | 'constraints' | 'wholeAnswer'> & {
+type WholeAnswerCall = Pick<ProviderCall, 'route' | 'path' | 'constraints' | 'wholeAnswer'> & {
   readonly body: Bytes
 }
 
@@ -143,12 +143,12 @@ type WholeCall = Pick<ProviderCall, 'route' | 'path' | 'constraints' | 'wholeAns
  * @throws AttemptFailure when the provider failed
  * @throws ApiError when a limit of the router keeps the answer from being read
  */
-export async function requestWhole<Taken>(
+export async function requestWholeAnswer<Taken>(
   context: Context,
-  call: WholeCall,
+  call: WholeAnswerCall,
   limitMs: number | undefined,
   { budget, room }: WholeProgress,
-  take: (answer: WholeBytes) => Promise<Taken>,
+  take: (answer: WholeAnswerBytes) => Promise<Taken>,
 ): Promise<Taken> {
   const clock = new AttemptClock(budget, context.now, context.after)
   clock.enter(limitMs)
@@ -183,8 +183,8 @@ export type ReadAnswer<Answer> = ProviderProof & { readonly answer: Answer }
  * @throws AttemptFailure when the answer is invalid
  * @throws ApiError when a limit of the router keeps it from being read
  */
-export async function readWhole<Answer>(
-  { reply, bytes, sent }: WholeBytes,
+export async function readWholeAnswer<Answer>(
+  { reply, bytes, sent }: WholeAnswerBytes,
   { context, customerId, read }: AnswerReading<Answer>,
 ): Promise<ReadAnswer<Answer>> {
   return {
