@@ -74,7 +74,7 @@ export async function admitRequest(
   demand: Demand,
 ): Promise<Admitted> {
   const { requestId, config } = context
-  const ledger = context.storage.customer(key.customerId, context.aside)
+  const ledger = context.storage.customer(key.customerId, context.yieldDuring)
   const now = context.now()
   try {
     const { admission, attempts } = await reserve(context, key, demand, { ledger, now })
@@ -201,6 +201,6 @@ async function attemptsAllowed(
 
 /** Releases the reservation of a request that costs nothing. */
 export function releaseAdmission(context: Context, { customerId }: Admission): Promise<void> {
-  const { requestId, storage, log, aside } = context
-  return release(requestId, { ledger: storage.customer(customerId, aside), log })
+  const { requestId, storage, log, yieldDuring } = context
+  return release(requestId, { ledger: storage.customer(customerId, yieldDuring), log })
 }

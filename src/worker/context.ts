@@ -31,7 +31,7 @@ import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
 import type { JoinWindow } from './stream/join-window.ts'
-import type { Aside, Storage } from './storage/database.ts'
+import type { YieldDuring, Storage } from './storage/database.ts'
 
 /** Everything a handler may use, built anew for each request. Deeper steps get only the parts they need. */
 export interface Context extends Settings {
@@ -98,7 +98,7 @@ export interface Context extends Settings {
   /** Runs the settlement of a request when it is the customer's turn; never refused. */
   readonly finishInTurn: <Result>(work: () => Promise<Result>) => Promise<Result>
   /** Gives up the customer's turn during a wait that may take seconds, so that others can run. */
-  readonly aside: Aside
+  readonly yieldDuring: YieldDuring
   /**
    * Reserves memory for bytes of the request's body, as a permit does (`limits/request-cap.ts`).
    * @throws ApiError when no memory is left
@@ -185,7 +185,7 @@ export function settleDeps(context: Context, customerId: string): SettleDeps {
   return {
     coalesce: (group, work) =>
       context.finishInTurn(() => context.coalesceSettlements(group, work, context.after)),
-    ledger: context.storage.customer(customerId, context.aside),
+    ledger: context.storage.customer(customerId, context.yieldDuring),
     link,
     evidence,
     log,

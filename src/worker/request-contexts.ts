@@ -53,7 +53,7 @@ type CommonContext = Omit<
   | 'client'
   | 'inTurn'
   | 'finishInTurn'
-  | 'aside'
+  | 'yieldDuring'
   | 'takeMemory'
   | 'waitUntil'
 >
@@ -113,7 +113,7 @@ export class RequestContexts {
       client,
       inTurn: (cost, work) => turns.begin({ cost, client }, work),
       finishInTurn: (work) => turns.finish(work),
-      aside: (wait) => turns.aside(wait),
+      yieldDuring: (wait) => turns.yieldDuring(wait),
       takeMemory: (bytes, ifRefused) => permit?.takeMemory(bytes, ifRefused),
       waitUntil,
     }

@@ -148,7 +148,7 @@ export async function streamed({
     takeMemory,
     finishInTurn: (work: () => Promise<unknown>) => work(),
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
-    aside: (wait: () => Promise<unknown>) => wait(),
+    yieldDuring: (wait: () => Promise<unknown>) => wait(),
     carriedCalls: { begin: () => carriedCall() },
     openChunkStream: () => chunkStream,
     joinWindow: new JoinWindow(Date.now, 3_000),

@@ -128,7 +128,7 @@ test('many requests that wait for such a row hold no turn of the worker, and all
   const { turns: shared } = openSharedLimits(Date.now)
   const inTurn = (id: 'queued' | 'quick', work: (db: Database) => Promise<unknown>) => {
     const turns = new RequestTurns(shared, id, { now: Date.now, pause })
-    const db = storage.customer(id, (wait) => turns.aside(wait))
+    const db = storage.customer(id, (wait) => turns.yieldDuring(wait))
     return turns.begin({ cost: 1, client: new AbortController().signal }, () => work(db))
   }
   const admitted = (id: 'queued' | 'quick', request: number) => {
