@@ -6,7 +6,7 @@ import { answered, createDispatcher } from '../link/dispatch.ts'
 import { createMessageDispatcher } from '../link/message-dispatch.ts'
 import { startLinkServer, type LinkServer } from '../link-server/server.ts'
 import type { Log } from '../log.ts'
-import { createAskedRoute } from './asked-route.ts'
+import { createForwardedRoute } from './forwarded-route.ts'
 import { FactMirror } from './fact-channel.ts'
 import { SINGLE_ROW } from './facts.ts'
 import type { CarrierData, FromCarrier } from './messages.ts'
@@ -57,7 +57,7 @@ export function startCarrier(
     egress,
   })
   const messages = createMessageDispatcher({ routes: answered(routes), egress, log })
-  const dispatcher = createDispatcher([...routes, createAskedRoute(questions)], log)
+  const dispatcher = createDispatcher([...routes, createForwardedRoute(questions)], log)
   return startLinkServer(link, dispatcher, { messages, chunks: egress.sendChunks })
 }
 

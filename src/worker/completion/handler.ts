@@ -54,7 +54,7 @@ async function admit(
   const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
   else checkReasoningMembers(chat)
-  const { beside: daemonAlive } = await askDaemon(context, plan, {
+  const { daemonAlive } = await askDaemon(context, plan, {
     isStream: chat.stream,
     hasReceipt: options.receipt,
   })

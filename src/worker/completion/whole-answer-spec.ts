@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { WholeAnswerSpec } from '../../protocol/whole-answer.ts'
-import type { ReceiptBeside } from '../link/link.ts'
+import type { IncludedReceipt } from '../link/link.ts'
 import { isCarried, type Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { billsTokens } from '../settle/exchange.ts'
@@ -12,7 +12,7 @@ import { answerId } from './answer-head.ts'
 export async function wholeAnswerSpec(
   admitted: AdmittedChat,
   { route, failover }: PlannedAttempt,
-  beside: ReceiptBeside,
+  included: IncludedReceipt,
 ): Promise<WholeAnswerSpec | undefined> {
   const format = isCarried(route) ? admitted.format.wholeFormat() : undefined
   if (format === undefined) return undefined
@@ -24,14 +24,14 @@ export async function wholeAnswerSpec(
     format,
     include_reasoning: admitted.chat.includeReasoning,
     billing: billingLimits(billingBound(admitted, route)),
-    receipt: await receiptSpec(admitted, route, beside),
+    receipt: await receiptSpec(admitted, route, included),
   }
 }
 
 async function receiptSpec(
   { receiptId, endpoint, clientRequest, constraints, context }: AdmittedChat,
   route: Route,
-  { knownHead }: ReceiptBeside,
+  { knownHead }: IncludedReceipt,
 ): Promise<WholeAnswerSpec['receipt']> {
   if (receiptId === null) return null
   return {

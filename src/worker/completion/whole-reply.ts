@@ -4,7 +4,7 @@ import type { WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 import { jsonText } from '../http/reply.ts'
 import { printInParts } from '../json/print-in-parts.ts'
 import { runWithPauses } from '../json/steps.ts'
-import type { ReceiptBeside } from '../link/link.ts'
+import type { IncludedReceipt } from '../link/link.ts'
 import type { ProviderReply } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
@@ -63,13 +63,13 @@ async function ask(
 ): Promise<WholeAnswer> {
   const { context, chat, constraints } = admitted
   const { route, effort } = attempt
-  const beside = context.link.receiptBeside(route.provider.name)
+  const included = context.link.includedReceipt(route.provider.name)
   const body = buildChatBody(chat, route, effort, admitted.cacheSalt)
-  const wholeAnswer = isSmall(body) ? await wholeAnswerSpec(admitted, attempt, beside) : undefined
+  const wholeAnswer = isSmall(body) ? await wholeAnswerSpec(admitted, attempt, included) : undefined
   const call = { route, path: '/chat/completions', body, constraints, wholeAnswer }
   return requestWholeAnswer<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
     const { reply, bytes } = answer
-    if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, beside)
+    if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, included)
     const readOptions = { id: answerId(admitted), includeReasoning: chat.includeReasoning }
     const read = (object: JsonObject) => readProviderAnswer(object, readOptions)
     const { customerId } = admitted.admission
@@ -86,7 +86,7 @@ function daemonsAnswer(
   { evidenceSha256, decoded }: ProviderReply,
   record: WholeAnswerRecord,
   body: Bytes,
-  beside: ReceiptBeside,
+  included: IncludedReceipt,
 ): DaemonsAnswer {
   return {
     body,
@@ -95,7 +95,7 @@ function daemonsAnswer(
     responseDigest: record.response_sha256,
     evidenceSha256,
     decoded,
-    signed: record.signed === null ? undefined : beside.take(record.signed),
+    signed: record.signed === null ? undefined : included.take(record.signed),
   }
 }
 

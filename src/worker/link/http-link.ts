@@ -27,7 +27,7 @@ import {
   type DecapsulateRefusal,
   type Link,
   type LinkFailure,
-  type ReceiptBeside,
+  type IncludedReceipt,
   type SignedReceipt,
   type ThreadWatch,
 } from './link.ts'
@@ -132,7 +132,7 @@ export class HttpLink implements Link {
     return this.#json(LINK_PATHS.config, linkConfigSchema)
   }
 
-  receiptBeside(provider: string): ReceiptBeside {
+  includedReceipt(provider: string): IncludedReceipt {
     const heads = this.#heads.of(provider)
     const { known } = heads
     const take = (signed: SignResponse): SignedReceipt => {

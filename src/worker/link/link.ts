@@ -40,7 +40,7 @@ export interface Link {
    */
   sign(exchange: UnsignedReceipt): Promise<SignedReceipt>
   /** Prepares for a receipt that the daemon signs together with a provider's answer. */
-  receiptBeside(provider: string): ReceiptBeside
+  includedReceipt(provider: string): IncludedReceipt
   /** The envelope's exact JSON text; with a nonce a fresh one. */
   attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
@@ -104,7 +104,7 @@ export interface SignedReceipt {
 }
 
 /** A receipt that comes together with an answer. */
-export interface ReceiptBeside {
+export interface IncludedReceipt {
   /** The SHA-256 of the head that need not be sent, where one is known. */
   readonly knownHead: string | undefined
   /**

@@ -312,13 +312,16 @@ describe('the link', () => {
 
   it('takes a receipt that came beside an answer, and names its head to the daemon from then on', () => {
     const { link } = linkTo()
-    const first = link.receiptBeside('nova')
-    const early = link.receiptBeside('nova')
+    const first = link.includedReceipt('nova')
+    const early = link.includedReceipt('nova')
     expect(first.knownHead).toBeUndefined()
     const receipt = { kid: 'k', head, tail: 'tail', sha256: DIGEST }
     expect(first.take(signedUnder(head))).toEqual(receipt)
-    const next = link.receiptBeside('nova')
-    expect([next.knownHead, link.receiptBeside('vega').knownHead]).toEqual([head.sha256, undefined])
+    const next = link.includedReceipt('nova')
+    expect([next.knownHead, link.includedReceipt('vega').knownHead]).toEqual([
+      head.sha256,
+      undefined,
+    ])
     expect(next.take(signedUnder(headless))).toEqual(receipt)
     expect(early.take(signedUnder(head))).toEqual(receipt)
   })
@@ -326,8 +329,8 @@ describe('the link', () => {
   it('refuses a receipt that is none, or whose head was not named', () => {
     const { link, failures } = linkTo()
     const message = 'the enclave daemon answered in an unknown form'
-    expect(() => link.receiptBeside('nova').take(signedUnder())).toThrow(message)
-    expect(() => link.receiptBeside('nova').take(signedUnder(headless))).toThrow(message)
+    expect(() => link.includedReceipt('nova').take(signedUnder())).toThrow(message)
+    expect(() => link.includedReceipt('nova').take(signedUnder(headless))).toThrow(message)
     expect(failures).toEqual(['malformed', 'malformed'])
   })
 

@@ -51,7 +51,7 @@ function call(
     freshState: nothing,
     config: nothing,
     sign: nothing,
-    receiptBeside: () => ({
+    includedReceipt: () => ({
       knownHead: undefined,
       take: () => {
         throw new Error('not asked')

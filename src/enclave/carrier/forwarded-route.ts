@@ -4,7 +4,7 @@ import { MAX_TELEMETRY_BYTES } from '../link/routes.ts'
 import type { Questions } from './questions.ts'
 
 /** All other routes of the link: their state is in the main thread, so the carrier forwards the call there. */
-export function createAskedRoute(questions: Pick<Questions, 'ask'>): RelayRoute {
+export function createForwardedRoute(questions: Pick<Questions, 'ask'>): RelayRoute {
   return {
     method: 'any',
     path: '/v1',
