@@ -132,7 +132,7 @@ const ENCLAVE_RANKS: Ranks = [
   ['egress', 'envelope', 'isolated'],
   ['proofs'],
   ['sign'],
-  ['whole'],
+  ['whole-answers'],
   ['link', 'identity.ts', 'calls.ts'],
   ['carrier', 'upstream.ts'],
   ['open-links.ts'],

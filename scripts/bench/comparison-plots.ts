@@ -1,5 +1,5 @@
 import { COMPARISON_TARGETS } from './comparison-targets.ts'
-import { DOOR_NAMES } from './doors.ts'
+import { OTHER_ENDPOINTS } from './endpoints.ts'
 import type { Spread } from './figures.ts'
 import { WIDTH, type Plot, type Plots } from './plot.ts'
 import type { Report } from './report.ts'
@@ -68,7 +68,7 @@ export function comparisonPlots(report: Report): Plots {
       format: 'd',
       logarithmic: true,
     }),
-    doors: doorsPlot(report),
+    endpoints: endpointsPlot(report),
   }
 }
 
@@ -216,23 +216,26 @@ function streamsPlot(
   }
 }
 
-function doorsPlot(report: Report): Plot {
+function endpointsPlot(report: Report): Plot {
   const kinds = [
     ['a whole answer', 'whole-64'],
     ['an event of a stream', 'streams-64'],
   ] as const
   const values = kinds.flatMap(([what, kind]) => {
     const figure = beside('', kind, 'router', (own, chat) => own.cpuUs / chat.cpuUs)
-    return valuesOf(report, figure, ['router', ...DOOR_NAMES]).map((datum) => ({ ...datum, what }))
+    return valuesOf(report, figure, ['router', ...OTHER_ENDPOINTS]).map((datum) => ({
+      ...datum,
+      what,
+    }))
   })
   return {
     title: {
-      text: 'CPU of the other doors',
-      subtitle: 'as a multiple of the chat door of the same router, 64 connections or streams',
+      text: 'CPU of the other endpoints',
+      subtitle: 'as a multiple of the chat endpoint of the same router, 64 connections or streams',
     },
     data: { values: values.filter(({ system }) => system !== 'router') },
     facet: { column: { field: 'what', type: 'nominal', sort: null, title: null } },
-    spec: { width: WIDTH / 2 - 10, layer: rangedBars('of the chat door') },
+    spec: { width: WIDTH / 2 - 10, layer: rangedBars('of the chat endpoint') },
   }
 }
 

@@ -1,4 +1,4 @@
-import { DOOR_NAMES } from './doors.ts'
+import { OTHER_ENDPOINTS } from './endpoints.ts'
 import { spreadOf } from './figures.ts'
 import { leastOf, limitsOf, moreCoresTable } from './more-cores.ts'
 import { section, type Section } from './page.ts'
@@ -28,8 +28,10 @@ const FRAMES_ON_MORE_CORES: Target = {
 
 /** The page of a comparison: every plot and every figure. */
 export function comparisonSections(report: Report): readonly Section[] {
-  const doors = report.systems.filter(({ name }) => name === 'router' || DOOR_NAMES.includes(name))
-  const others = report.systems.filter(({ name }) => !DOOR_NAMES.includes(name))
+  const endpoints = report.systems.filter(
+    ({ name }) => name === 'router' || OTHER_ENDPOINTS.includes(name),
+  )
+  const others = report.systems.filter(({ name }) => !OTHER_ENDPOINTS.includes(name))
   return [
     section(
       'Targets',
@@ -50,7 +52,7 @@ export function comparisonSections(report: Report): readonly Section[] {
       moreCoresTable(report, 'router-pinned', 'whole-64'),
       moreCoresTable(report, 'router-pinned', 'streams-512', 'frame'),
     ),
-    section('Front doors', ['doors'], systemTable(report, DOORS, doors)),
+    section('Endpoints', ['endpoints'], systemTable(report, ENDPOINT_FIGURES, endpoints)),
     section('Memory', [], systemTable(report, MEMORY, others)),
     section('Large bodies', [], sizeTable(report)),
   ]
@@ -79,7 +81,7 @@ const LATENCY: readonly Figure[] = [
   added('first delta added, ms', 'first-delta', ({ firstDeltaP50Ms }) => firstDeltaP50Ms),
 ]
 
-const DOORS: readonly Figure[] = [
+const ENDPOINT_FIGURES: readonly Figure[] = [
   of('requests/s at 64', 'whole-64', ({ perSecond }) => perSecond, 0),
   of('p99 at 64, ms', 'whole-64', ({ p99Ms }) => p99Ms, 1),
   of('CPU per request at 64, us', 'whole-64', ({ cpuUs }) => cpuUs, 0),
@@ -119,7 +121,7 @@ function streamTable(report: Report): string {
     of('gap p99, ms', kind, ({ gapP99Ms }) => gapP99Ms, 0),
   ]
   const rows = report.systems
-    .filter(({ name }) => !DOOR_NAMES.includes(name))
+    .filter(({ name }) => !OTHER_ENDPOINTS.includes(name))
     .flatMap((system) =>
       kinds.flatMap(([streams, kind]) =>
         system.windows[kind] === undefined

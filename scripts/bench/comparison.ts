@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { Field } from './field.ts'
 import { startFloor } from './floor.ts'
-import { otherDoors } from './doors.ts'
+import { otherEndpoints } from './endpoints.ts'
 import { comparisonPlots } from './comparison-plots.ts'
 import { comparisonSections } from './comparison-tables.ts'
 import type { Fresh } from './memory.ts'
@@ -83,7 +83,8 @@ async function startField({ mock, scratch }: Bench): Promise<Field> {
     sizes: false,
     kinds: ['whole-1', 'whole-64'],
   })
-  for (const { system, ...part } of otherDoors(chat)) field.add(system, { ...part, sizes: false })
+  for (const { system, ...part } of otherEndpoints(chat))
+    field.add(system, { ...part, sizes: false })
   const peer = () => installPortkey(scratch)
   await field.enter(PORTKEY_ON_NODE, async () => startPortkeyOnNode(address, await peer()))
   await field.enter(

@@ -91,7 +91,7 @@ export function warmUpFor(kinds: readonly WindowKind[]): readonly WindowPlan[] {
 }
 
 /** The warm-up of another endpoint of a system that is already warm; not counted. */
-export const WARM_UP_DOOR: readonly WindowPlan[] = [{ ...WARM_UP_WHOLE, windowMs: 4_000 }]
+export const WARM_UP_ENDPOINT: readonly WindowPlan[] = [{ ...WARM_UP_WHOLE, windowMs: 4_000 }]
 
 /** When a system's idle memory is measured, ms after its start: late enough for its start to be over. */
 export const IDLE_AFTER_MS = 5_000

@@ -10,7 +10,7 @@ import {
   type InstantSignerDeps,
   type SignerDeps,
 } from './sign/receipt-signer.ts'
-import { WholeAnswers } from './whole/whole-answers.ts'
+import { WholeAnswers } from './whole-answers/whole-answers.ts'
 
 export interface CallsInputs {
   readonly proofs: ProvenProviders
@@ -39,7 +39,7 @@ export function openCalls(inputs: CallsInputs): Calls {
   const joiner = new ChunkJoiner({ now })
   const sign = createInstantSigner({ ...signer, proofs })
   const wholes = new WholeAnswers({ sign, now, log })
-  const egress = createProviderEgress({ ...inputs, joiner, writeWhole: wholes.add })
+  const egress = createProviderEgress({ ...inputs, joiner, writeWholeAnswer: wholes.add })
   return {
     egress,
     proveMessage: (message) => proveMessage(message, { egress, ...MESSAGE_PROOF_TIMES }),

@@ -27,7 +27,7 @@ export interface Egress {
    * @returns its record; undefined where no stream of that name is known
    */
   endStream(stream: string): StreamRecord | undefined
-  /** Accepts a worker's chunk connection. Streams that are ordered with its id send their chunks over it. */
+  /** Accepts a worker's chunk connection. Streams that are requested with its id send their chunks over it. */
   readonly sendChunks: (id: string, socket: WebSocket) => void
   /**
    * Fetches a small document of the provider, over a pinned connection. Undefined when there is no proof or no answer.

@@ -90,7 +90,7 @@ async function answerMessage(
   const path = pathIn(head)
   const { status, body: bytes } = path === undefined ? REFUSED : await answer(path, body)
   if (bytes.length <= MAX_MESSAGE_BODY_BYTES) caller.answer({ status, headers: {} }, bytes)
-  else if (!caller.hasLeft) caller.wait(waiting.keep(bytes))
+  else if (!caller.hasDisconnected) caller.wait(waiting.keep(bytes))
 }
 
 /** Undefined where the head is malformed. */

@@ -10,7 +10,7 @@ export const MESSAGES_PATH = '/v1/messages'
 
 /**
  * `/v1/chunks/<id>`, with an id that the worker chooses, is upgraded to a WebSocket with the same frames. Over it the
- * daemon sends the chunks of the streams that the worker has ordered there (`ChunkOrder.to`). The ids of its messages
+ * daemon sends the chunks of the streams that the worker has requested there (`StreamSpec.to`). The ids of its messages
  * are the streams' numbers.
  */
 export const CHUNKS_PATH = '/v1/chunks'
@@ -22,7 +22,7 @@ export const MESSAGE_KINDS = {
   /** From the worker: a POST. Head: `CallHead`. */
   call: 1,
   /** From the worker: cancels that call, because nobody awaits its answer any more. No head, no body. */
-  leave: 2,
+  cancel: 2,
   /** To the worker: the complete answer. Head: `AnswerHead`. */
   answer: 3,
   /** To the worker: the answer broke off after this part of its body. Head: `AnswerHead`. */
@@ -96,7 +96,7 @@ export function printTaken(bytes: number): Bytes {
 
 /** @throws MalformedFrame */
 export function parseTaken(body: Uint8Array): number {
-  if (body.length !== 4) throw new MalformedFrame('a number of bytes that is none')
+  if (body.length !== 4) throw new MalformedFrame('a malformed number of bytes')
   return new DataView(body.buffer, body.byteOffset, 4).getUint32(0)
 }
 
@@ -118,7 +118,7 @@ export const callHeadSchema = z.object({
   /** Names in lower case. */
   headers: headersSchema,
   /**
-   * On an egress call: asks the daemon to write the client's complete answer itself (`WholeOrder`, whole-order.ts). Not
+   * On an egress call: asks the daemon to write the client's complete answer itself (`WholeAnswerSpec`, whole-answer.ts). Not
    * available over HTTP.
    */
   whole: z.unknown().optional(),
@@ -128,7 +128,7 @@ export const answerHeadSchema = z.object({
   status: z.int().min(200).max(599),
   headers: headersSchema,
   /**
-   * Present where the daemon has written the complete answer as ordered: its `WholeRecord`. Otherwise the body is the
+   * Present where the daemon has written the complete answer as requested: its `WholeAnswerRecord`. Otherwise the body is the
    * provider's.
    */
   whole: z.unknown().optional(),

@@ -67,12 +67,12 @@ export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
 export const EGRESS_UNATTESTED_HEADER = 'x-cmr-unattested'
 
 /**
- * On an egress call: asks the daemon to write the chunks of the client's stream itself (`ChunkOrder`). On its answer:
+ * On an egress call: asks the daemon to write the chunks of the client's stream itself (`StreamSpec`). On its answer:
  * says that it does (`CHUNKS_WRITTEN`). Otherwise the body is the provider's.
  */
 export const EGRESS_CHUNKS_HEADER = 'x-cmr-chunks'
 
-/** Where the daemon writes the chunks: into the answer's body, or to the connection that the order names. */
+/** Where the daemon writes the chunks: into the answer's body, or to the connection that the `StreamSpec` names. */
 export const CHUNKS_WRITTEN = { here: 'written', there: 'sent' } as const
 
 /** Set on an egress answer that is the daemon's own refusal rather than the provider's; contains its code. */

@@ -10,20 +10,20 @@ import { MAX_RESPONSE_ID_CHARS } from './link.ts'
 const count = z.int().min(0)
 
 /** Most bytes that may precede the provider's request in the body of a call; they are for the daemon itself. */
-export const MAX_AHEAD_BYTES = 256 * 1024
+export const MAX_PREAMBLE_BYTES = 256 * 1024
 
 /** What answers of `/v1/chat/completions` depend on. */
-export const chatDoorSchema = z.strictObject({ door: z.literal('chat') })
+export const chatFormatSchema = z.strictObject({ door: z.literal('chat') })
 
 /** What answers of `/v1/messages` depend on. */
-export const messagesDoorSchema = z.strictObject({
+export const messagesFormatSchema = z.strictObject({
   door: z.literal('messages'),
   prompt_estimate: count,
   /** The stop sequences of the request. */
   stop_sequences: z.array(z.string()),
 })
 
-export type MessagesDoor = z.output<typeof messagesDoorSchema>
+export type MessagesFormat = z.output<typeof messagesFormatSchema>
 
 /**
  * Limits and estimates from which the token counts that the client sees are computed, the same as those that are
@@ -35,17 +35,17 @@ export const billingSchema = z.strictObject({
   max_completion_tokens: count,
 })
 
-export type OrderedBilling = z.output<typeof billingSchema>
+export type BillingLimits = z.output<typeof billingSchema>
 
 /** The format of the client's stream, by endpoint, and what its chunks depend on. */
 const chunkFormatSchema = z.discriminatedUnion('door', [
-  chatDoorSchema,
-  messagesDoorSchema,
+  chatFormatSchema,
+  messagesFormatSchema,
   z.strictObject({
     door: z.literal('responses'),
     encrypted_content: z.boolean(),
-    /** Length of the `ResponsesAhead` at the start of the call's body, JSON in UTF-8, bytes. */
-    ahead_bytes: z.int().min(1).max(MAX_AHEAD_BYTES),
+    /** Length of the `ResponsesPreamble` at the start of the call's body, JSON in UTF-8, bytes. */
+    ahead_bytes: z.int().min(1).max(MAX_PREAMBLE_BYTES),
   }),
 ])
 
@@ -63,26 +63,26 @@ const toolIdentitySchema = z.strictObject({
 
 export type ToolIdentity = z.output<typeof toolIdentitySchema>
 
-const responsesAheadSchema = z.strictObject({
+const responsesPreambleSchema = z.strictObject({
   /** The events before the first item, and their number. */
   opening: z.strictObject({ text: z.string(), count }),
   /** Tools by the name that the provider knows. */
   tools: z.array(z.tuple([z.string(), toolIdentitySchema])),
 })
 
-export type ResponsesAhead = z.output<typeof responsesAheadSchema>
+export type ResponsesPreamble = z.output<typeof responsesPreambleSchema>
 
 /** Parses the part of the body that precedes the provider's request; undefined when it is malformed. */
-export function parseResponsesAhead(json: string): ResponsesAhead | undefined {
+export function parseResponsesPreamble(json: string): ResponsesPreamble | undefined {
   try {
-    return responsesAheadSchema.safeParse(JSON.parse(json)).data
+    return responsesPreambleSchema.safeParse(JSON.parse(json)).data
   } catch {
     return undefined
   }
 }
 
 /** The value of `EGRESS_CHUNKS_HEADER` on an egress call, as URI-encoded JSON. */
-export const chunkOrderSchema = z.strictObject({
+export const streamSpecSchema = z.strictObject({
   /** Names the stream for `LINK_PATHS.streams`; random. */
   stream: z.uuid(),
   /** The customer; memory for large events is shared among customers. */
@@ -108,19 +108,19 @@ export const chunkOrderSchema = z.strictObject({
   to: z.strictObject({ connection: z.uuid(), stream: z.int().min(0).max(0xffff_ffff) }).optional(),
 })
 
-export type ChunkAddress = NonNullable<ChunkOrder['to']>
+export type ChunkAddress = NonNullable<StreamSpec['to']>
 
-export type ChunkOrder = z.output<typeof chunkOrderSchema>
+export type StreamSpec = z.output<typeof streamSpecSchema>
 
-/** Encodes the order as a header value. */
-export function printChunkOrder(order: ChunkOrder): string {
-  return encodeURIComponent(JSON.stringify(order))
+/** Encodes the specification as a header value. */
+export function printStreamSpec(spec: StreamSpec): string {
+  return encodeURIComponent(JSON.stringify(spec))
 }
 
-/** Decodes the order of a header value; undefined when it is malformed. */
-export function parseChunkOrder(header: string): ChunkOrder | undefined {
+/** Decodes the specification in a header value; undefined when it is malformed. */
+export function parseStreamSpec(header: string): StreamSpec | undefined {
   try {
-    return chunkOrderSchema.safeParse(JSON.parse(decodeURIComponent(header))).data
+    return streamSpecSchema.safeParse(JSON.parse(decodeURIComponent(header))).data
   } catch {
     return undefined
   }

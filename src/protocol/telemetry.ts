@@ -47,4 +47,4 @@ export type Span = z.output<typeof spanSchema>
 export type TelemetryReport = z.output<typeof telemetryReportSchema>
 export type TelemetryAnswer = z.output<typeof telemetryAnswerSchema>
 
-export const NO_OTHERS: TelemetryAnswer = { metrics: [], open_requests: 0, resting: {} }
+export const NO_OTHER_WORKERS: TelemetryAnswer = { metrics: [], open_requests: 0, resting: {} }

@@ -40,7 +40,7 @@ export const unsealDocumentSchema = z.strictObject({
 /** Why a document is refused. */
 export const UNSEAL_REFUSALS = {
   not_configured: 'the configuration names no operator key, so no document is taken',
-  malformed: 'this is no unseal document',
+  malformed: 'this is not an unseal document',
   bad_signature: 'the document is not signed by the operator key of the configuration',
   not_yet_valid: 'the document is from the future, or the clock of this router is behind',
   expired: 'the document has expired',

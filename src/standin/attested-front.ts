@@ -74,7 +74,7 @@ async function serve(
 ): Promise<void> {
   try {
     const evidence = await evidenceSoon
-    if (evidence === undefined) throw new Error('no chip yet')
+    if (evidence === undefined) throw new Error('the stand-in has no simulated chip yet')
     const body = await answer(evidence, url.searchParams.get('nonce') ?? '')
     response.writeHead(200, { 'content-type': 'application/json' }).end(body)
   } catch {

@@ -68,7 +68,7 @@ function endpointFault(
   if (endpoint === undefined) return `the receipt says nothing, not ${expected}`
   const digests = [claims.client_request_digest, claims.client_response_digest]
   return firstFault(
-    !KNOWN_ENDPOINTS.includes(endpoint) && `no front door is known as ${endpoint}`,
+    !KNOWN_ENDPOINTS.includes(endpoint) && `no endpoint is known as ${endpoint}`,
     expected !== undefined &&
       endpoint !== expected &&
       `the receipt says ${endpoint}, not ${expected}`,

@@ -7,7 +7,7 @@ import type { Route } from './provider/route.ts'
 import { acceptedAttempts, needsProofs } from './routing/accepted-attempts.ts'
 import { allowedAttempts } from './routing/allowed-models.ts'
 import { readIdempotencyKey } from './idempotency/key-header.ts'
-import type { Once } from './idempotency/once.ts'
+import type { IdempotentRequest } from './idempotency/idempotent-request.ts'
 import { dependsOnProof, provenAttempts, strongestFirst } from './routing/proven-first.ts'
 import type { PlannedAttempt } from './routing/plan.ts'
 import { reportLimitReached } from './settle/alerts.ts'
@@ -47,7 +47,7 @@ interface Demand {
   /** Maximum duration of the request. */
   readonly maxDelayMs: number
   /** Set for a request with an `Idempotency-Key`. */
-  readonly once: Once | undefined
+  readonly idempotent: IdempotentRequest | undefined
 }
 
 /** The attempts that a key allows, and the constraints on them. */
@@ -74,11 +74,11 @@ export async function admitRequest(
   demand: Demand,
 ): Promise<Admitted> {
   const { requestId, config } = context
-  const ledger = context.storage.customer(key.customerId, context.aside)
+  const ledger = context.storage.customer(key.customerId, context.yieldDuring)
   const now = context.now()
   try {
     const { admission, attempts } = await reserve(context, key, demand, { ledger, now })
-    demand.once?.hold()
+    demand.idempotent?.hold()
     if (config.service.telemetry?.customer_names === true) {
       context.traces.nameCustomer(requestId, admission.customerName)
     }
@@ -123,7 +123,7 @@ async function reserve(
       key,
       plans,
       reserveNano: (discountPct) => worstCase(routes, demand.maxUsageOn, { discountPct, usdEur }),
-      claim: demand.once?.claim,
+      claim: demand.idempotent?.claim,
       expiresAt: now + demand.maxDelayMs + RESERVATION_SLACK_MS,
       now,
     })
@@ -201,6 +201,6 @@ async function attemptsAllowed(
 
 /** Releases the reservation of a request that costs nothing. */
 export function releaseAdmission(context: Context, { customerId }: Admission): Promise<void> {
-  const { requestId, storage, log, aside } = context
-  return release(requestId, { ledger: storage.customer(customerId, aside), log })
+  const { requestId, storage, log, yieldDuring } = context
+  return release(requestId, { ledger: storage.customer(customerId, yieldDuring), log })
 }

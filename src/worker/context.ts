@@ -3,7 +3,7 @@ import type { After } from './batching/deadline-timer.ts'
 import type { Readiness } from './batching/readiness.ts'
 import type { Coalescer } from './batching/coalescer.ts'
 import type { PresentedKey, Random } from './auth/api-key.ts'
-import type { Seat } from './chunks/seat.ts'
+import type { ChunkStream } from './chunks/chunk-stream.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { EnterDeps } from './limits/fair-limiter.ts'
@@ -31,7 +31,7 @@ import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
 import type { JoinWindow } from './stream/join-window.ts'
-import type { Aside, Storage } from './storage/database.ts'
+import type { YieldDuring, Storage } from './storage/database.ts'
 
 /** Everything a handler may use, built anew for each request. Deeper steps get only the parts they need. */
 export interface Context extends Settings {
@@ -71,10 +71,10 @@ export interface Context extends Settings {
   /** Sets all timeouts of the request on one timer. */
   readonly after: After
   /**
-   * Reserves a seat for a stream whose chunks the daemon sends separately; undefined where they come in the answer to the
+   * Opens a stream whose chunks the daemon sends separately; undefined where they come in the answer to the
    * call.
    */
-  readonly chunkSeat: () => Seat | undefined
+  readonly openChunkStream: () => ChunkStream | undefined
   /** The join window of the streams that this isolate reads and writes itself. */
   readonly joinWindow: JoinWindow
   /** A new UUID v4. */
@@ -98,7 +98,7 @@ export interface Context extends Settings {
   /** Runs the settlement of a request when it is the customer's turn; never refused. */
   readonly finishInTurn: <Result>(work: () => Promise<Result>) => Promise<Result>
   /** Gives up the customer's turn during a wait that may take seconds, so that others can run. */
-  readonly aside: Aside
+  readonly yieldDuring: YieldDuring
   /**
    * Reserves memory for bytes of the request's body, as a permit does (`limits/request-cap.ts`).
    * @throws ApiError when no memory is left
@@ -185,7 +185,7 @@ export function settleDeps(context: Context, customerId: string): SettleDeps {
   return {
     coalesce: (group, work) =>
       context.finishInTurn(() => context.coalesceSettlements(group, work, context.after)),
-    ledger: context.storage.customer(customerId, context.aside),
+    ledger: context.storage.customer(customerId, context.yieldDuring),
     link,
     evidence,
     log,

@@ -1,4 +1,4 @@
-import type { ChunkSeatsEnv } from './chunks/chunk-seats.ts'
+import type { ChunkStreamsEnv } from './chunks/chunk-streams.ts'
 import type { LinkBinding } from './link/link-calls.ts'
 import type { Carried } from './routing/catalogue.ts'
 import type { StorageEnv } from './storage/open.ts'
@@ -7,7 +7,7 @@ import type { StorageEnv } from './storage/open.ts'
  * The worker's bindings. Everything else (configuration, provider keys, the admin token) comes over the link, so that
  * a reload needs no restart and the runtime's configuration holds no secret but those of the link and of the drain.
  */
-export interface Env extends StorageEnv, ChunkSeatsEnv {
+export interface Env extends StorageEnv, ChunkStreamsEnv {
   /** The enclave daemon, over mTLS pinned on both ends. */
   readonly LINK: LinkBinding
   /** The origin of `LINK`, for bindings that do not determine it themselves. */

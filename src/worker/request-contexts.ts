@@ -2,7 +2,7 @@ import type { PresentedKey } from './auth/api-key.ts'
 import type { BatchDeps } from './batching/batcher.ts'
 import { createCoalescer } from './batching/coalescer.ts'
 import { oneTimer } from './batching/one-timer.ts'
-import { openChunkSeats, type ChunkSeats } from './chunks/chunk-seats.ts'
+import { openChunkStreams, type ChunkStreams } from './chunks/chunk-streams.ts'
 import type { Context } from './context.ts'
 import type { Env } from './env.ts'
 import type { Permit } from './limits/request-cap.ts'
@@ -53,7 +53,7 @@ type CommonContext = Omit<
   | 'client'
   | 'inTurn'
   | 'finishInTurn'
-  | 'aside'
+  | 'yieldDuring'
   | 'takeMemory'
   | 'waitUntil'
 >
@@ -63,11 +63,11 @@ export class RequestContexts {
   readonly #env: Env
   readonly #host: ContextHost
   readonly #shared: SharedLimits
-  readonly #seats: ChunkSeats
+  readonly #chunkStreams: ChunkStreams
   readonly #ofIsolate: Pick<
     Context,
     | 'carriedCalls'
-    | 'chunkSeat'
+    | 'openChunkStream'
     | 'coalesceSettlements'
     | 'evidence'
     | 'joinWindow'
@@ -81,12 +81,12 @@ export class RequestContexts {
     this.#env = env
     this.#host = host
     this.#shared = openSharedLimits(host.now)
-    this.#seats = openChunkSeats(env, {
+    this.#chunkStreams = openChunkStreams(env, {
       ...host,
       ended: (count) => host.log('link_chunks_ended', { count }),
     })
     this.#ofIsolate = {
-      chunkSeat: this.#seats.seat,
+      openChunkStream: this.#chunkStreams.open,
       carriedCalls: new CarriedCalls(host.link, host.now),
       coalesceSettlements: createCoalescer(host, SETTLEMENTS),
       evidence: new Evidence(host.link),
@@ -101,7 +101,7 @@ export class RequestContexts {
   build(settings: Settings, parts: StorageParts, request: RequestFacts): Context {
     const { requestId, client, key, permit, waitUntil } = request
     const { now } = this.#host
-    this.#seats.prepare()
+    this.#chunkStreams.prepare()
     const owner = key?.customerId ?? ''
     const turns = new RequestTurns(this.#shared.turns, owner, { now, pause })
     return {
@@ -113,7 +113,7 @@ export class RequestContexts {
       client,
       inTurn: (cost, work) => turns.begin({ cost, client }, work),
       finishInTurn: (work) => turns.finish(work),
-      aside: (wait) => turns.aside(wait),
+      yieldDuring: (wait) => turns.yieldDuring(wait),
       takeMemory: (bytes, ifRefused) => permit?.takeMemory(bytes, ifRefused),
       waitUntil,
     }

@@ -4,7 +4,7 @@ import type { EncryptedExchange } from './ehbp/encrypted-exchange.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import { errorFormatAt } from './http/error-format.ts'
 import { ApiError } from './http/errors.ts'
-import { meantAddress } from './http/meant-address.ts'
+import { baseUrlHint } from './http/base-url-hint.ts'
 import { errorReply, noContent, withoutBody } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'
 
@@ -165,15 +165,15 @@ function badUrl(): Response {
 }
 
 function unknownPath(path: string): Response {
-  const meant = meantAddress(
+  const hint = baseUrlHint(
     path,
     SERVED.map((endpoint) => endpoint.path),
   )
   if (!path.startsWith('/v1/')) {
-    const reason = meant ?? 'The endpoints for models are under /v1.'
+    const reason = hint ?? 'The endpoints for models are under /v1.'
     return errorReply(new ApiError('not_found', `There is nothing at this path. ${reason}`))
   }
-  const reason = meant ?? `Supported are: ${SERVED_NAMES}.`
+  const reason = hint ?? `Supported are: ${SERVED_NAMES}.`
   const message = `This endpoint is not supported. ${reason}`
   return errorReply(new ApiError('unsupported_endpoint', message), errorFormatAt(path))
 }

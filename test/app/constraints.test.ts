@@ -11,7 +11,7 @@ import { wav } from '../support/audio-samples.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
 
-/** What callers require of the provider, at every door of a running stack with attested and unattested providers. */
+/** What callers require of the provider, at every endpoint of a running stack with attested and unattested providers. */
 
 const PRICES = { currency: 'eur', input_per_mtok: 1, output_per_mtok: 1 }
 const ENVELOPE = { adapter: 'envelope', root_key: { standin: 'release root' } }
@@ -97,8 +97,8 @@ function chat(model: string, more: object): Promise<Response> {
   return post('/v1/chat/completions', { ...CHAT, model, ...more })
 }
 
-/** One request at each door that calls a provider, for a model of an unattested provider and, second, of an attested one. */
-const DOORS: Readonly<
+/** One request at each endpoint that calls a provider, for a model of an unattested provider and, second, of an attested one. */
+const ENDPOINTS: Readonly<
   Record<string, (member: object, headers: Record<string, string>) => Promise<Response>>
 > = {
   chat: (member, headers) => post('/v1/chat/completions', { ...CHAT, ...member }, headers),
@@ -129,7 +129,7 @@ function post(path: string, body: object, headers: Record<string, string> = {}):
   })
 }
 
-describe.each(Object.entries(DOORS))(
+describe.each(Object.entries(ENDPOINTS))(
   'what a caller requires of the provider, by %s',
   (name, ask) => {
     test('is met by the attested provider alone, and is in a receipt that verifies', async () => {

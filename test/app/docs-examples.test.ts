@@ -37,8 +37,8 @@ describe('a quick start', () => {
   })
 })
 
-describe('the page about front doors', () => {
-  const examples = examplesOf('front-doors.md').map((example, index) => ({ index, example }))
+describe('the page about API formats', () => {
+  const examples = examplesOf('api-formats.md').map((example, index) => ({ index, example }))
 
   test('shows the OpenAI SDK, the AI SDK and the Anthropic SDK', () => {
     const imported = examples.map(({ example }) => /from '([^']+)'/.exec(example.code)?.[1])

@@ -126,7 +126,7 @@ describe('a route with an `embedding` of its own', () => {
   })
 })
 
-test('the receipt is over the bytes of this front door, and the row counts what was embedded', async () => {
+test('the receipt is over the bytes of this endpoint, and the row counts what was embedded', async () => {
   await scriptVectors([[1]], USAGE)
   const body = { model: 'bge-m3', input: 'Hello!' }
   const answer = await post('/v1/embeddings', body)
@@ -215,13 +215,13 @@ describe('refused', () => {
 })
 
 describe('X-Service-Failover and X-Service-Reasoning', () => {
-  const DOORS: readonly [string, object][] = [
+  const ENDPOINTS: readonly [string, object][] = [
     ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }] }],
     ['/v1/responses', { input: 'hi' }],
     ['/v1/messages', { messages: [{ role: 'user', content: 'hi' }], max_tokens: 100 }],
   ]
 
-  test.each(DOORS)('stand for the members of a body on %s', async (path, body) => {
+  test.each(ENDPOINTS)('stand for the members of a body on %s', async (path, body) => {
     await standin.script({ provider: 'standin', times: 2, status: 503, frames: ['{}'] })
     const headers = {
       'x-service-failover': 'standin-two/gpt-oss-120b, mistral-small',
@@ -238,7 +238,7 @@ describe('X-Service-Failover and X-Service-Reasoning', () => {
     expect(sent.at(-1)).toMatchObject({ reasoning_effort: 'high' })
   })
 
-  test.each(DOORS)('must not differ from the body on %s', async (path, body) => {
+  test.each(ENDPOINTS)('must not differ from the body on %s', async (path, body) => {
     const ask = { model: 'glm-5', failover: ['mistral-small'], ...body }
     const same = await post(path, ask, { 'x-service-failover': 'mistral-small' })
     expect(same.status).toBe(200)

@@ -22,7 +22,7 @@ import type { Script, Wire } from '../support/fault-provider.ts'
 import { RawClient, rawRequest } from '../support/raw-client.ts'
 import { temporaryDirectory, until } from '../support/stack.ts'
 
-/** `Idempotency-Key` on the front doors, as its callers meet it. */
+/** `Idempotency-Key` on the endpoints, as its callers meet it. */
 
 /** Answers that wait for the test, by model. */
 const waiting = new Map<string, Wire>()

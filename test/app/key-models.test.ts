@@ -60,7 +60,7 @@ function form(): FormData {
 
 const messages = [{ role: 'user', content: 'Hello!' }]
 
-const DOORS: readonly (readonly [string, string, object | (() => FormData)])[] = [
+const ENDPOINTS: readonly (readonly [string, string, object | (() => FormData)])[] = [
   ['a chat', '/v1/chat/completions', { model: 'glm-5', messages, max_tokens: 9 }],
   [
     'a streamed chat',
@@ -74,7 +74,7 @@ const DOORS: readonly (readonly [string, string, object | (() => FormData)])[] =
   ['a transcription', '/v1/audio/transcriptions', form],
 ]
 
-test.each(DOORS)(
+test.each(ENDPOINTS)(
   '%s is reserved only what the routes may cost that its key may use',
   async (_, path, request) => {
     const ask = async ({ key }: { readonly key: string }) => {

@@ -181,7 +181,7 @@ test('@langchain/anthropic invokes and streams', async () => {
 })
 
 describe('the receipt of a message', () => {
-  test.each([false, true])('is over the bytes of this front door (stream: %s)', async (stream) => {
+  test.each([false, true])('is over the bytes of this API format (stream: %s)', async (stream) => {
     const body = { ...ask, stream }
     const answer = await post('/v1/messages', body)
     const text = await answer.text()

@@ -135,7 +135,7 @@ describe('a chat request', () => {
   })
 })
 
-describe('a request to another front door', () => {
+describe('a request to another endpoint', () => {
   const EVERYWHERE = [{ model: 7 }, { failover: 'a' }, { failover: [1] }, { attestation: {} }]
 
   interface Body extends Readonly<Record<string, unknown>> {

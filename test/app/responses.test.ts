@@ -191,7 +191,7 @@ describe('the default model of @ai-sdk/openai', () => {
 })
 
 describe('the receipt of a response', () => {
-  test.each([false, true])('is over the bytes of this front door (stream: %s)', async (stream) => {
+  test.each([false, true])('is over the bytes of this API format (stream: %s)', async (stream) => {
     const body = { model: 'glm-5', input: 'Hello!', stream }
     const answer = await post(body)
     const text = await answer.text()

@@ -133,7 +133,7 @@ test('a stream that breaks costs codex and claude one paid request each', async 
   expect(await asked()).toBe(2)
 }, 180_000)
 
-/** Requests for each failure: the table of docs/front-doors.md. */
+/** Requests for each failure: the table of docs/api-formats.md. */
 const CODEX: Readonly<Record<FailureCase, number>> = {
   '401': 6,
   '402': 6,

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FAILURES, startFailingRouter, type FailingRouter } from '../support/failing-router.ts'
 import { gather } from '../support/gather.ts'
 
-/** How often each client library asks where the router fails: the table of docs/front-doors.md. */
+/** How often each client library asks where the router fails: the table of docs/api-formats.md. */
 
 let router: FailingRouter
 

@@ -8,6 +8,6 @@ test('a thousand generated requests meet no error of the router’s own, no hang
   const { faults, answers, reachedProvider } = await fuzz(PLAN)
   expect(faults).toEqual([])
   expect([...answers.values()].reduce((sum, count) => sum + count, 0)).toBe(PLAN.requests)
-  // Noise that is refused at the door would prove little.
+  // Noise that is refused at the entrance would prove little.
   expect(reachedProvider).toBeGreaterThan(100)
 }, 90_000)

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 /** What a stream of each endpoint is asked with, and what names the failure in its last event. */
-const DOORS = {
+const API_FORMATS = {
   chat: {
     path: '/v1/chat/completions',
     body: { messages: [{ role: 'user', content: PROMPT }] },
@@ -46,12 +46,12 @@ const DOORS = {
   },
 } as const
 
-type Door = keyof typeof DOORS
+type ApiPath = keyof typeof API_FORMATS
 
 /** A stream that has begun; undefined where it was refused. */
-async function begin(door: Door, { key }: Customer): Promise<RawClient | undefined> {
+async function begin(api: ApiPath, { key }: Customer): Promise<RawClient | undefined> {
   const client = await RawClient.connect(world.stack.local.base_url)
-  const { path, body } = DOORS[door]
+  const { path, body } = API_FORMATS[api]
   const text = JSON.stringify({ model: MODEL, stream: true, ...body })
   const headers = { authorization: `Bearer ${key}`, 'content-length': text.length }
   client.send(rawRequest('POST', path, headers, text))
@@ -61,14 +61,14 @@ async function begin(door: Door, { key }: Customer): Promise<RawClient | undefin
 }
 
 /** A stream that has begun, and what comes of it once something is done to the daemon. */
-async function begunStream(door: Door, signal: NodeJS.Signals): Promise<string> {
+async function begunStream(api: ApiPath, signal: NodeJS.Signals): Promise<string> {
   const customer = await world.newCustomer()
   let client: RawClient | undefined
   // The daemon of the case before may be starting again, and its providers' evidence is not verified at once.
-  await until(async () => (client = await begin(door, customer)) !== undefined)
+  await until(async () => (client = await begin(api, customer)) !== undefined)
   const { enclave } = world.stack.localNow().pids
   process.kill(enclave, signal)
-  const failure = () => DOORS[door].failure.exec(client?.received ?? '')?.[1]
+  const failure = () => API_FORMATS[api].failure.exec(client?.received ?? '')?.[1]
   await becomesTrue(() => failure() !== undefined || client?.closed === true)
   if (signal === 'SIGSTOP') process.kill(enclave, 'SIGCONT')
   const told = failure() ?? 'nothing'
@@ -95,8 +95,8 @@ it.each([
   ['messages', 'incomplete_response_error'],
 ] as const)(
   'a stream of %s whose daemon dies is cut with an error event, and its prompt is billed',
-  async (door, failure) => {
-    const told = await begunStream(door, 'SIGKILL')
+  async (api, failure) => {
+    const told = await begunStream(api, 'SIGKILL')
     expect(told).toBe(`${failure} | alpha ${PROMPT_ESTIMATE}+0, no receipt`)
   },
   TEST_MS,

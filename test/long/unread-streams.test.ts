@@ -21,7 +21,7 @@ const flood: Script = async ({ wire }) => {
   while (!wire.over) await wire.sendSlowly(deltas)
 }
 
-const DOORS = {
+const API_FORMATS = {
   '/v1/chat/completions': { messages: [{ role: 'user', content: PROMPT }] },
   '/v1/responses': { input: PROMPT },
   '/v1/messages': { max_tokens: 100, messages: [{ role: 'user', content: PROMPT }] },
@@ -63,7 +63,7 @@ describe.each([
   }, 120_000)
   afterAll(() => world.close())
 
-  test.concurrent.each(Object.entries(DOORS))(
+  test.concurrent.each(Object.entries(API_FORMATS))(
     'is ended once its time is over and billed once (%s)',
     async (path, members) => {
       const customer = await world.newCustomer()
@@ -89,7 +89,7 @@ describe.each([
       const headers = { authorization: `Bearer ${token}` }
       return (await fetch(`${url}/admin/metrics`, { headers })).text()
     }
-    const count = Object.keys(DOORS).length
+    const count = Object.keys(API_FORMATS).length
     await expect
       .poll(metrics, { timeout: 60_000 })
       .toContain(`\ncmr_clients_unread_total ${count}\n`)
@@ -97,7 +97,7 @@ describe.each([
 
   test('lets go of its provider', async () => {
     const calls = world.provider.calls(MODEL)
-    expect(calls.length).toBeGreaterThanOrEqual(Object.keys(DOORS).length)
+    expect(calls.length).toBeGreaterThanOrEqual(Object.keys(API_FORMATS).length)
     await expect.poll(() => calls.every(({ wire }) => wire.over), { timeout: 60_000 }).toBe(true)
   })
 })

@@ -182,7 +182,7 @@ describe.skipIf(CHROMIUM === undefined)(
         const before = await root.inputValue()
         await root.fill('{"kty":"RSA"}')
         await page.getByRole('button', { name: 'Verify' }).click()
-        await page.getByText('This is no public ES256 key in JWK form.').first().waitFor()
+        await page.getByText('This is not a public ES256 key in JWK form.').first().waitFor()
         expect(await root.getAttribute('aria-invalid')).toBe('true')
         await root.fill(before)
       })

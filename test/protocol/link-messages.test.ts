@@ -97,9 +97,9 @@ describe('a number of bytes that were taken', () => {
   })
 
   it.each([0, 1, 3, 5, 8])('is none in %i bytes', (length) => {
-    const malformed = new MalformedFrame('a number of bytes that is none')
+    const malformed = new MalformedFrame('a malformed number of bytes')
     expect(() => parseTaken(new Uint8Array(length))).toThrow(malformed)
-    expect(malformed.message).toBe('malformed frame: a number of bytes that is none')
+    expect(malformed.message).toBe('malformed frame: a malformed number of bytes')
   })
 })
 

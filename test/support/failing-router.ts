@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { errorFormatAt } from '../../src/worker/http/error-format.ts'
 import { ApiError, type ErrorCode } from '../../src/worker/http/errors.ts'
 import { errorReply } from '../../src/worker/http/reply.ts'
-import { DOORS } from './doors.ts'
+import { API_FORMATS } from './api-formats.ts'
 import { OPTIONS } from './golden-streams.ts'
 import { listen } from './listen.ts'
 
@@ -67,15 +67,15 @@ async function answer(
   const failure = FAILURES[Number(index)]
   const parts: Buffer[] = []
   for await (const part of request) parts.push(part)
-  const door = /^\/v1\/(responses|messages|chat)/.exec(path)?.[1]
+  const api = /^\/v1\/(responses|messages|chat)/.exec(path)?.[1]
   const asked = request.method === 'POST' && !path.endsWith('count_tokens')
-  if (failure === undefined || door === undefined || !asked) {
+  if (failure === undefined || api === undefined || !asked) {
     response.writeHead(404).end()
     return
   }
   counts.set(failure, (counts.get(failure) ?? 0) + 1)
   const code = CODES[failure]
-  if (code === undefined) return sendBroken(response, door, failure === 'error event')
+  if (code === undefined) return sendBroken(response, api, failure === 'error event')
   const error = new ApiError(
     code,
     'It failed.',
@@ -86,8 +86,8 @@ async function answer(
 }
 
 /** Some text, and then the router's own last event, or nothing. */
-function sendBroken(response: ServerResponse, door: string, withEvent: boolean): void {
-  const format = DOORS[door]?.format
+function sendBroken(response: ServerResponse, api: string, withEvent: boolean): void {
+  const format = API_FORMATS[api]?.format
   const writer = format?.chunkWriter(OPTIONS)
   if (format === undefined || writer === undefined) return void response.destroy()
   response.writeHead(200, { 'content-type': 'text/event-stream' })

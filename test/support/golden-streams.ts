@@ -9,7 +9,7 @@ import { readProviderAnswer } from '../../src/worker/stream/provider-answer.ts'
 import type { TokenUsage } from '../../src/worker/stream/token-usage.ts'
 import { concatBytes, fromHex, fromUtf8, utf8 } from '../../src/protocol/bytes.ts'
 
-/** How the chat door reads and writes an answer in these tests. */
+/** How the chat format reads and writes an answer in these tests. */
 export interface ChatStreamOptions {
   readonly id: string
   readonly created: number
@@ -60,13 +60,13 @@ export const OPTIONS: ChatStreamOptions = {
   includeUsage: true,
 }
 
-/** The chat door's stage for one provider stream. */
+/** The chat format's stage for one provider stream. */
 export function createChatStream(options: ChatStreamOptions): AnswerStream {
   const format = chatFormat(options.includeUsage)
   return new AnswerStream(options, format.chunkWriter(options), format.lastEvents(options))
 }
 
-/** A provider's whole answer as the chat door passes it on. */
+/** A provider's whole answer as the chat format passes it on. */
 export function rebuildCompletion(body: Uint8Array, options: ChatStreamOptions) {
   const { choices, tally, ...facts } = runAtOnce(
     readProviderAnswer(parseJsonObject(decodeAnswer(body)), options),

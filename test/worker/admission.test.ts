@@ -40,7 +40,7 @@ const admitted = () =>
     constraints: undefined,
     maxUsageOn: () => ({ promptTokens: 0, completionTokens: 0 }),
     maxDelayMs: 1,
-    once: undefined,
+    idempotent: undefined,
   })
 
 /** What a new request is told before its body is read. */
@@ -179,7 +179,7 @@ describe('a key with models of its own', () => {
         constraints: undefined,
         maxUsageOn: () => ({ promptTokens: 1, completionTokens: 0 }),
         maxDelayMs: 1,
-        once: undefined,
+        idempotent: undefined,
       })
     return { one, asked, request }
   }

@@ -18,7 +18,8 @@ const REASONS: Readonly<Record<string, string>> = {
   'batching/batcher.ts': 'who leads made it; who joins waits for a promise of its own',
   'batching/coalescer.ts': 'who waits for it does so in `inTime`, for a promise of its own',
   'chunks/chunk-switch.ts': "the runtime's own, of a socket that the request has just opened",
-  'chunks/seat.ts': 'the request waits for those that it has made, and the object for its own',
+  'chunks/chunk-stream.ts':
+    'the request waits for those that it has made, and the object for its own',
   'completion/admitted.ts': ONE_REQUEST,
   'completion/ask-daemon.ts': ONE_REQUEST,
   'completion/joined-sends.ts': `${ONE_REQUEST}; the constant is resolved, and of no request`,

@@ -9,7 +9,7 @@ import { Fact } from './providers.tsx'
 import { Table, type Column } from './table.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
-import { Word } from './word.tsx'
+import { StatusBadge } from './status-badge.tsx'
 
 const DAY_MS = 86_400_000
 const DAYS = 30
@@ -154,7 +154,7 @@ function Facts({ customer }: { readonly customer: Customer }) {
       <div>
         <dt>State</dt>
         <dd>
-          <Word text={stateOf(customer)} />
+          <StatusBadge text={stateOf(customer)} />
         </dd>
       </div>
       <Fact name="Balance" text={euros(customer.balance_eur)} />

@@ -4,7 +4,7 @@ import { Panel, LoadState } from './panel.tsx'
 import { Table, type Column } from './table.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
-import { Word } from './word.tsx'
+import { StatusBadge } from './status-badge.tsx'
 
 export const customerSchema = z.object({
   id: z.string(),
@@ -32,7 +32,7 @@ const columnsAt = (now: number): readonly Column<Customer>[] => [
     'long',
   ],
   ['Id', ({ id }) => <samp>{id}</samp>],
-  ['State', (customer) => <Word text={stateOf(customer)} />],
+  ['State', (customer) => <StatusBadge text={stateOf(customer)} />],
   ['Plan', ({ plan }) => plan],
   ['Billing', ({ billing }) => billing],
   ['Balance', ({ balance_eur: balance }) => euros(balance), 'number'],

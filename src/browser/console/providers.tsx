@@ -4,7 +4,7 @@ import { ago } from './format.ts'
 import { Panel, LoadState } from './panel.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
-import { Word } from './word.tsx'
+import { StatusBadge } from './status-badge.tsx'
 
 const listSchema = z.object({ data: z.array(providerProofSchema) })
 
@@ -39,9 +39,9 @@ function ProviderCard({
   return (
     <article class="card" aria-label={provider}>
       <h3>
-        {provider} <Word text={state} />{' '}
+        {provider} <StatusBadge text={state} />{' '}
         {one.attestation_strength !== null && one.attestation_strength !== state && (
-          <Word text={one.attestation_strength} />
+          <StatusBadge text={one.attestation_strength} />
         )}
       </h3>
       {reason !== null && <p class="fault">{reason}</p>}

@@ -4,7 +4,7 @@ import { Panel, LoadState } from './panel.tsx'
 import { Table, type Column } from './table.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
-import { Word } from './word.tsx'
+import { StatusBadge } from './status-badge.tsx'
 
 const deliverySchema = z.object({
   id: z.string(),
@@ -22,7 +22,7 @@ type Delivery = z.output<typeof deliverySchema>
 const deliveryColumns = (now: number): readonly Column<Delivery>[] => [
   ['Event', ({ type }) => <code>{type}</code>],
   ['Endpoint', ({ endpoint }) => endpoint],
-  ['State', ({ state }) => <Word text={state} />],
+  ['State', ({ state }) => <StatusBadge text={state} />],
   ['Attempts', ({ attempts }) => attempts, 'number'],
   ['Last result', ({ last_result: result }) => result ?? '–'],
   ['Created', ({ created_at: time }) => ago(time, now)],
@@ -77,9 +77,9 @@ const entryColumns = (now: number): readonly Column<Entry>[] => [
     'Result',
     ({ status }) =>
       status === null ? (
-        <Word text="unknown" />
+        <StatusBadge text="unknown" />
       ) : (
-        <Word text={status < 400 ? 'done' : `${status}`} />
+        <StatusBadge text={status < 400 ? 'done' : `${status}`} />
       ),
   ],
 ]

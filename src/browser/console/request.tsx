@@ -5,7 +5,7 @@ import { ago, count, euros } from './format.ts'
 import { Panel, LoadState } from './panel.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
-import { Word } from './word.tsx'
+import { StatusBadge } from './status-badge.tsx'
 
 const requestSchema = z.object({
   request_id: z.string(),
@@ -194,7 +194,7 @@ function Step({ name, state, children }: StepProps) {
   return (
     <li>
       <h3>
-        {name} <Word text={state} />
+        {name} <StatusBadge text={state} />
       </h3>
       <dl>{children}</dl>
     </li>

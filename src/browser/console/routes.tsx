@@ -4,7 +4,7 @@ import { Panel, LoadState } from './panel.tsx'
 import { Table, type Column } from './table.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
-import { CIRCUIT_WORDS, Word } from './word.tsx'
+import { CIRCUIT_LABELS, StatusBadge } from './status-badge.tsx'
 
 const pricing = z
   .looseObject({
@@ -52,7 +52,7 @@ export function priceText(price: z.output<typeof pricing>): string {
 function columnsAt(now: number): readonly Column<Route>[] {
   return [
     ['Route', ({ route }) => <code>{route}</code>],
-    ['Health', ({ state }) => <Word text={CIRCUIT_WORDS[state] ?? state} />],
+    ['Health', ({ state }) => <StatusBadge text={CIRCUIT_LABELS[state] ?? state} />],
     [
       'Failures',
       ({ errors, last_failure: last }) => (
@@ -68,11 +68,11 @@ function columnsAt(now: number): readonly Column<Route>[] {
       'number',
     ],
     ['Price', ({ pricing: price }) => priceText(price)],
-    ['Proof', ({ proof }) => <Word text={proof.state} />],
+    ['Proof', ({ proof }) => <StatusBadge text={proof.state} />],
     [
       'Strength',
       ({ proof: { attestation_strength: strength } }) =>
-        strength === null ? '–' : <Word text={strength} />,
+        strength === null ? '–' : <StatusBadge text={strength} />,
     ],
     ['Verified', ({ proof }) => ago(proof.verified_at, now)],
     ['Proof expires', ({ proof }) => ago(proof.expires_at, now)],

@@ -95,7 +95,7 @@ export function readRoot(text: string): Es256Jwk {
   }
   const root = es256JwkSchema.safeParse(json('rootKey', text))
   if (root.success) return root.data
-  throw new InputFault('rootKey', 'This is no public ES256 key in JWK form.')
+  throw new InputFault('rootKey', 'This is not a public ES256 key in JWK form.')
 }
 
 /** A file with only a release root stands for the default policy of the adapter `envelope` with that root. */
@@ -118,7 +118,7 @@ function bundleOf(text: string): string {
   if (!text.startsWith('{')) return text
   const published = publishedTrustBundleSchema.safeParse(json('bundle', text))
   if (published.success) return published.data.trust_bundle_jws
-  throw new InputFault('bundle', 'This is no trust bundle.')
+  throw new InputFault('bundle', 'This is not a trust bundle.')
 }
 
 function logPolicyOf(file: UserFile | undefined): Requirements['logPolicy'] {

@@ -19,7 +19,7 @@ export interface ExpectationOptions {
 
 export function addExpectations(command: Command): void {
   command
-    .option('--endpoint <path>', 'the front door it must say was called, such as /v1/messages')
+    .option('--endpoint <path>', 'the endpoint it must say was called, such as /v1/messages')
     .option('--request <file>', 'the body that the client sent')
     .option('--response <file>', 'the body that the client got, a stream included')
     .option('--provider-request <file>', 'the body that went to the provider')

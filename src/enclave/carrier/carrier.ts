@@ -6,9 +6,9 @@ import { answered, createDispatcher } from '../link/dispatch.ts'
 import { createMessageDispatcher } from '../link/message-dispatch.ts'
 import { startLinkServer, type LinkServer } from '../link-server/server.ts'
 import type { Log } from '../log.ts'
-import { createAskedRoute } from './asked-route.ts'
+import { createForwardedRoute } from './forwarded-route.ts'
 import { FactMirror } from './fact-channel.ts'
-import { THE_ONE } from './facts.ts'
+import { SINGLE_ROW } from './facts.ts'
 import type { CarrierData, FromCarrier } from './messages.ts'
 import { createMirroredProofs } from './mirrored-proofs.ts'
 import type { Questions } from './questions.ts'
@@ -33,7 +33,7 @@ export function startCarrier(
   const log: Log = (event, fields) => send({ type: 'log', event, fields })
   const mirror = new FactMirror(feed)
   const service = () => {
-    const told = mirror.facts.service.get(THE_ONE)
+    const told = mirror.facts.service.get(SINGLE_ROW)
     if (told === undefined) throw new Error('internal error: a carrier that was told nothing')
     return told
   }
@@ -57,11 +57,11 @@ export function startCarrier(
     egress,
   })
   const messages = createMessageDispatcher({ routes: answered(routes), egress, log })
-  const dispatcher = createDispatcher([...routes, createAskedRoute(questions)], log)
+  const dispatcher = createDispatcher([...routes, createForwardedRoute(questions)], log)
   return startLinkServer(link, dispatcher, { messages, chunks: egress.sendChunks })
 }
 
 function envelopeOf({ facts }: FactMirror, now: number): string | null {
-  const envelope = facts.envelope.get(THE_ONE)
+  const envelope = facts.envelope.get(SINGLE_ROW)
   return envelope !== undefined && now < envelope.until ? envelope.sha256 : null
 }

@@ -16,9 +16,9 @@ interface EnvelopeFacts {
 }
 
 interface Tables {
-  /** One row, `THE_ONE`. */
+  /** One row, `SINGLE_ROW`. */
   readonly service: ServiceFacts
-  /** At most one row, `THE_ONE`. */
+  /** At most one row, `SINGLE_ROW`. */
   readonly envelope: EnvelopeFacts
   /** The adapter of each configured provider, by name. */
   readonly providers: ProviderProof['adapter']
@@ -32,7 +32,8 @@ interface Tables {
   readonly routerHops: RouterHop
 }
 
-export const THE_ONE = ''
+/** The key of the row of a table that has one. */
+export const SINGLE_ROW = ''
 
 /** Everything that a thread needs to carry calls and to sign receipts: plain data. */
 export type Facts = { readonly [Name in keyof Tables]: ReadonlyMap<string, Tables[Name]> }

@@ -2,7 +2,7 @@ import type { Generation } from '../config/generations.ts'
 import { ENVELOPE_MAX_AGE_SECONDS } from '../envelope/build-envelope.ts'
 import type { Identity } from '../identity.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
-import { addressKey, hopKey, THE_ONE, type Facts } from './facts.ts'
+import { addressKey, hopKey, SINGLE_ROW, type Facts } from './facts.ts'
 
 /** The parts of the daemon that the facts are read from. */
 export interface FactSources {
@@ -18,13 +18,13 @@ export function readFacts({ generation, identity, proofs }: FactSources): Facts 
   const providers = proofs.list()
   const service = { generation: number, connectMs: config.service.timeouts.connect_ms }
   return {
-    service: new Map([[THE_ONE, service]]),
+    service: new Map([[SINGLE_ROW, service]]),
     envelope: new Map(
       last === undefined
         ? []
         : [
             [
-              THE_ONE,
+              SINGLE_ROW,
               { sha256: last.sha256, until: last.capturedAt + ENVELOPE_MAX_AGE_SECONDS * 1000 },
             ],
           ],

@@ -19,7 +19,7 @@ const NOTHING = new Uint8Array(0)
 export type ChunkSocket = Pick<WebSocket, 'bufferedAmount' | 'on' | 'send' | 'terminate'>
 
 /**
- * Most unsent bytes in a worker's socket. A worker that orders streams but does not read is disconnected beyond this.
+ * Most unsent bytes in a worker's socket. A worker that asks for streams but does not read is disconnected beyond this.
  * The limit is needed because a stream whose end was sent is no longer counted anywhere else; an open stream holds at
  * most one window.
  */

@@ -23,7 +23,7 @@ const MAX_HELD_BYTES = 64 * 1024
  * A stream that receives more than this in one window keeps being read: a connection can hold only a limited number of
  * unread bytes.
  */
-const MAX_RESTED_BYTES = 16 * 1024
+const MAX_PAUSED_BYTES = 16 * 1024
 
 /** The clock and the timer of a joiner. */
 export interface JoinerDeps {
@@ -52,11 +52,11 @@ export interface JoinedStream {
  * The source that the chunks of a stream are read from. One read of many chunks costs far less than many reads, so a
  * stream whose next chunks would only wait in the joiner is not read.
  */
-export interface RestingSource {
-  /** Pauses reading until `wake`. */
-  rest(): void
+export interface PausableSource {
+  /** Pauses reading until `resume`. */
+  pause(): void
   /** Resumes reading; may be called at any time. */
-  wake(): void
+  resume(): void
 }
 
 /** Watches a stream for its first output. Chunks before it are never joined. */
@@ -68,7 +68,7 @@ export interface Opening {
 interface Stream extends WindowStream {
   readonly send: (bytes: Buffer) => void
   readonly opening: Opening
-  readonly source: RestingSource | undefined
+  readonly source: PausableSource | undefined
   held: Buffer[]
   heldBytes: number
   sentAt: number
@@ -98,7 +98,7 @@ export class ChunkJoiner {
    * Streams that are paused, in the order in which they last sent. A paused stream that still sends, because its bytes
    * were already read, is moved to the end.
    */
-  readonly #resting = new Set<Stream>()
+  readonly #paused = new Set<Stream>()
   #timer: { readonly ms: number; readonly stop: () => void } | undefined
   #windowMs = 0
 
@@ -112,7 +112,7 @@ export class ChunkJoiner {
   join(
     send: (bytes: Buffer) => void,
     opening: Opening = new AnswerOpening(),
-    source?: RestingSource,
+    source?: PausableSource,
   ): JoinedStream {
     const stream: Stream = {
       send,
@@ -143,7 +143,7 @@ export class ChunkJoiner {
       // The usual case with few streams: nothing is joined, so nothing is copied.
       stream.sentAt = now
       stream.send(chunk)
-      this.#wake(stream)
+      this.#resume(stream)
     } else {
       stream.held.push(chunk)
       stream.heldBytes += chunk.length
@@ -178,7 +178,7 @@ export class ChunkJoiner {
    */
   #keepTime(): void {
     const ms = Math.max(1, Math.ceil(this.#windowMs / 8))
-    const isIdle = this.#holding.size + this.#resting.size === 0
+    const isIdle = this.#holding.size + this.#paused.size === 0
     if (isIdle || isFarFrom(ms, this.#timer?.ms ?? ms)) {
       this.#timer?.stop()
       this.#timer = undefined
@@ -189,18 +189,18 @@ export class ChunkJoiner {
   #look(): void {
     const now = this.#deps.now()
     const windowMs = this.#windowAt(now)
-    this.#wakeDue(now, windowMs)
+    this.#resumeDue(now, windowMs)
     for (const stream of this.#holding) {
       if (!stream.gathers && !isWithin(now - stream.sentAt, windowMs)) this.#release(stream, now)
     }
     this.#keepTime()
   }
 
-  #wakeDue(now: number, windowMs: number): void {
+  #resumeDue(now: number, windowMs: number): void {
     const woken: Stream[] = []
-    for (const stream of this.#resting) {
+    for (const stream of this.#paused) {
       if (isWithin(now - stream.sentAt, windowMs)) break
-      this.#wake(stream)
+      this.#resume(stream)
       stream.gathers = true
       woken.push(stream)
     }
@@ -223,26 +223,26 @@ export class ChunkJoiner {
     stream.sentAt = now
     if (bytes !== undefined) stream.send(bytes)
     const isFaster = rest.length > 0 && this.#windowMs > 0
-    if (isFaster && heldBytes <= MAX_RESTED_BYTES) this.#rest(stream)
-    else this.#wake(stream)
+    if (isFaster && heldBytes <= MAX_PAUSED_BYTES) this.#pause(stream)
+    else this.#resume(stream)
     this.#keepTime()
   }
 
-  #rest(stream: Stream): void {
+  #pause(stream: Stream): void {
     // `send` may have removed the stream.
     if (stream.source === undefined || !this.#window.has(stream)) return
-    stream.source.rest()
-    this.#resting.delete(stream)
-    this.#resting.add(stream)
+    stream.source.pause()
+    this.#paused.delete(stream)
+    this.#paused.add(stream)
   }
 
-  #wake(stream: Stream): void {
-    if (this.#resting.delete(stream)) stream.source?.wake()
+  #resume(stream: Stream): void {
+    if (this.#paused.delete(stream)) stream.source?.resume()
   }
 
   #drop(stream: Stream): void {
     this.#forget(stream)
-    this.#wake(stream)
+    this.#resume(stream)
     this.#window.leave(stream)
     this.#keepTime()
   }

@@ -82,7 +82,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       if (this.#interim > MAX_INTERIM) throw new MalformedAnswer('too many interim answers')
       return
     }
-    if (!isFinalStatus(status)) throw new MalformedAnswer('a status that is none')
+    if (!isFinalStatus(status)) throw new MalformedAnswer('an invalid status')
     const answer = new ProviderAnswer(status, headers, controller)
     this.#take(answer)
     this.#answer = answer
@@ -107,6 +107,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
 function malformedBy({ message, name }: Error): MalformedAnswer | undefined {
   if (UNASKED.has(message)) return new MalformedAnswer('an answer that was not requested')
-  if (UNREADABLE.has(name)) return new MalformedAnswer('bytes that are no HTTP/1.1')
+  if (UNREADABLE.has(name)) return new MalformedAnswer('bytes that are not HTTP/1.1')
   return undefined
 }

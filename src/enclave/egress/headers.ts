@@ -6,15 +6,15 @@ export type HeaderValues = Record<string, string | string[] | undefined>
 /** Headers of the link, and headers that the worker's runtime adds. A provider must neither see nor set them. */
 const INTERNAL_HEADER = /^(x-cmr-|cf-)/
 
-/** @param aheadBytes how many bytes at the start of the received body are not for the provider */
-export function requestHeaders(received: HeaderValues, aheadBytes = 0): HeaderValues {
+/** @param preambleBytes how many bytes at the start of the received body are not for the provider */
+export function requestHeaders(received: HeaderValues, preambleBytes = 0): HeaderValues {
   const { host: _host, expect: _expect, ...rest } = endToEnd(received)
   const length = headerText(rest, 'content-length')
   return {
     ...rest,
     'accept-encoding': 'identity',
-    ...(aheadBytes > 0 &&
-      length !== undefined && { 'content-length': String(Number(length) - aheadBytes) }),
+    ...(preambleBytes > 0 &&
+      length !== undefined && { 'content-length': String(Number(length) - preambleBytes) }),
   }
 }
 

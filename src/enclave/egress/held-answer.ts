@@ -14,7 +14,7 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
   /** Counts the bytes of `begun` until they are reported again. */
   readonly #memory: Begun['memory'] | undefined
   #isReleased = false
-  #rests = false
+  #isPaused = false
   #ended = false
 
   /** @param begun the part of the answer that was already received */
@@ -44,16 +44,16 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
   /** Reports what was kept, as long as the reader does not pause, and from then on everything as it arrives. */
   release(): void {
     this.#isReleased = true
-    if (!this.#rests) this.#goOn()
+    if (!this.#isPaused) this.#goOn()
   }
 
   pause(): void {
-    this.#rests = true
+    this.#isPaused = true
     this.#answer.pause()
   }
 
   resume(): void {
-    this.#rests = false
+    this.#isPaused = false
     if (this.#isReleased) this.#goOn()
   }
 
@@ -64,7 +64,7 @@ export class HeldAnswer extends EventEmitter<AnswerEvents> implements AnswerBody
   }
 
   #goOn(): void {
-    while (!this.#rests) {
+    while (!this.#isPaused) {
       const report = this.#kept.shift()
       if (report === undefined) return this.#readOn()
       report()

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Client } from 'undici'
-import type { RestingSource } from './chunk-joiner.ts'
+import type { PausableSource } from './chunk-joiner.ts'
 import type { Exchange, ProviderRequest } from './exchange.ts'
 
 /**
@@ -9,7 +9,7 @@ import type { Exchange, ProviderRequest } from './exchange.ts'
 const IDLE_MS = 30_000
 
 /** One connection to a provider. It carries one exchange at a time, and is never reopened. */
-export class ProviderConnection implements RestingSource {
+export class ProviderConnection implements PausableSource {
   readonly #socket: Socket
   readonly #client: Client
 
@@ -55,11 +55,11 @@ export class ProviderConnection implements RestingSource {
     this.#client.dispatch(request, exchange)
   }
 
-  rest(): void {
+  pause(): void {
     this.#socket.pause()
   }
 
-  wake(): void {
+  resume(): void {
     if (this.isOpen) this.#socket.resume()
   }
 

@@ -6,8 +6,8 @@ import {
   EGRESS_REQUIRE_HEADER,
   EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
-import { parseChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
-import { wholeOrderSchema, type WholeOrder } from '../../protocol/whole-order.ts'
+import { parseStreamSpec, type StreamSpec } from '../../protocol/stream-record.ts'
+import { wholeAnswerSpecSchema, type WholeAnswerSpec } from '../../protocol/whole-answer.ts'
 import type { Egress, EgressCall, EgressRequest, MessageEgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
@@ -18,8 +18,8 @@ import { EventMemory } from './event-memory.ts'
 import type { Channel, OpenConnection } from './open-connection.ts'
 import { openPinned, unproven, type PinnedDeps } from './open-pinned.ts'
 import { openUnattested } from './open-unattested.ts'
-import { aheadBytes, orderedChunks, type OrderedChunks } from './ordered-chunks.ts'
-import type { WriteWhole } from './ordered-whole.ts'
+import { preambleBytes, requestedStream, type RequestedStream } from './requested-stream.ts'
+import type { WriteWholeAnswer } from './whole-answer-call.ts'
 import { createPools } from './pools.ts'
 import { relay, passOnBytes } from './relay.ts'
 import { relayMessage, type MessageRelayParts } from './relay-message.ts'
@@ -45,15 +45,16 @@ export interface EgressDeps {
   /** Ms. */
   readonly now: () => number
   /**
-   * Writes complete client answers that workers order; without it the workers write them from the provider's answer.
+   * Writes complete client answers that workers request; without it the workers write them from the provider's answer.
    */
-  readonly writeWhole?: WriteWhole
+  readonly writeWholeAnswer?: WriteWholeAnswer
   /** The id of this thread; absent where workers only ever call one thread. */
   readonly thread?: string
   readonly log: Log
 }
 
-interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'writeWhole' | 'now' | 'log'> {
+interface CarryDeps
+  extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'writeWholeAnswer' | 'now' | 'log'> {
   readonly written: WrittenStreams
   readonly memory: EventMemory
   readonly waiting: WaitingAnswers
@@ -121,15 +122,15 @@ function nameRefusal(response: ServerResponse, error: unknown): void {
 async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
-  const order = readOrder(request.headers[EGRESS_CHUNKS_HEADER])
+  const spec = readStreamSpec(request.headers[EGRESS_CHUNKS_HEADER])
   const channel = requireChannel(provider, request.headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
-  const body = await bodyOf(request, aheadBytes(order?.format))
+  const body = await bodyOf(request, preambleBytes(spec?.format))
   try {
-    const ordered = order && orderedChunks(order, body.ahead)
+    const requested = spec && requestedStream(spec, body.preamble)
     const open = await openTo(channel, deps)
     if (response.closed) return open.pool.release(open.connection)
     if (constraints !== undefined) requireConstraints(constraints, open)
-    await relay({ request, response, body, path, open, ordered, ...deps })
+    await relay({ request, response, body, path, open, requested, ...deps })
   } catch (error) {
     body.discard()
     throw error
@@ -151,26 +152,32 @@ function sendWaiting(id: string, response: ServerResponse, deps: CarryDeps): voi
 async function carryMessage(call: MessageEgressCall, deps: CarryDeps): Promise<void> {
   const { provider, headers, whole, caller } = call
   const constraints = readConstraints(headers[EGRESS_REQUIRE_HEADER])
-  const order = readWholeOrder(whole)
-  const chunkOrder = readOrder(headers[EGRESS_CHUNKS_HEADER])
-  const { ahead, body } = withoutAhead(call.body, aheadBytes(chunkOrder?.format))
-  const ordered = chunkOrder && orderedChunks(chunkOrder, ahead)
+  const spec = readWholeAnswerSpec(whole)
+  const streamSpec = readStreamSpec(headers[EGRESS_CHUNKS_HEADER])
+  const { preamble, body } = withoutPreamble(call.body, preambleBytes(streamSpec?.format))
+  const requested = streamSpec && requestedStream(streamSpec, preamble)
   const channel = requireChannel(provider, headers[EGRESS_UNATTESTED_HEADER], deps.proofs)
   const open = await openTo(channel, deps)
-  if (caller.hasLeft) return open.pool.release(open.connection)
+  if (caller.hasDisconnected) return open.pool.release(open.connection)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const { waiting, memory } = deps
-  const writeWhole = order && wholeWriter(order, call, open, deps)
-  const writing = { writeWhole, sendChunks: ordered && chunkSender(ordered, { open, ...deps }) }
+  const writeWholeAnswer = spec && wholeWriter(spec, call, open, deps)
+  const writing = {
+    writeWholeAnswer,
+    sendChunks: requested && chunkSender(requested, { open, ...deps }),
+  }
   await relayMessage({ ...call, body, open, waiting, memory, ...writing })
 }
 
 /** @throws LinkError when the body is shorter than the part that must precede the request */
-function withoutAhead(bytes: Uint8Array, length: number): Record<'ahead' | 'body', Uint8Array> {
+function withoutPreamble(
+  bytes: Uint8Array,
+  length: number,
+): Record<'preamble' | 'body', Uint8Array> {
   if (length <= bytes.length) {
-    return { ahead: bytes.subarray(0, length), body: bytes.subarray(length) }
+    return { preamble: bytes.subarray(0, length), body: bytes.subarray(length) }
   }
-  throw new LinkError('invalid_request', 'what the order for chunks needs is malformed')
+  throw new LinkError('invalid_request', 'the preamble of the request is malformed')
 }
 
 /**
@@ -178,44 +185,44 @@ function withoutAhead(bytes: Uint8Array, length: number): Record<'ahead' | 'body
  * connection for example; the worker then writes the chunks itself.
  */
 function chunkSender(
-  ordered: OrderedChunks,
+  requested: RequestedStream,
   deps: ChunkWriting & Pick<CarryDeps, 'chunks'>,
 ): MessageRelayParts['sendChunks'] {
   return (answer) => {
-    const { to } = ordered.order
+    const { to } = requested.spec
     if (to === undefined || !canWrite(answer, deps.written)) return false
     const chunks = deps.chunks.open(to)
-    if (chunks !== undefined) sendChunks(ordered, answer, chunks, deps)
+    if (chunks !== undefined) sendChunks(requested, answer, chunks, deps)
     return chunks !== undefined
   }
 }
 
-/** The function that writes the client's answer to this call; undefined without `EgressDeps.writeWhole`. */
+/** The function that writes the client's answer to this call; undefined without `EgressDeps.writeWholeAnswer`. */
 function wholeWriter(
-  order: WholeOrder,
+  spec: WholeAnswerSpec,
   { provider, body: request }: MessageEgressCall,
   { channel }: OpenConnection,
-  { writeWhole }: CarryDeps,
-): MessageRelayParts['writeWhole'] {
+  { writeWholeAnswer }: CarryDeps,
+): MessageRelayParts['writeWholeAnswer'] {
   const evidenceSha256 = channel.evidence?.evidence_digest ?? null
-  const call = { order, provider, evidenceSha256, request }
-  return writeWhole && ((answer, awaits) => writeWhole(call, answer, awaits))
+  const call = { spec, provider, evidenceSha256, request }
+  return writeWholeAnswer && ((answer, awaits) => writeWholeAnswer(call, answer, awaits))
 }
 
-/** @throws LinkError for a malformed order */
-function readWholeOrder(whole: unknown): WholeOrder | undefined {
+/** @throws LinkError for a malformed specification */
+function readWholeAnswerSpec(whole: unknown): WholeAnswerSpec | undefined {
   if (whole === undefined) return undefined
-  const order = wholeOrderSchema.safeParse(whole)
-  if (order.success) return order.data
-  throw new LinkError('invalid_request', 'the order for a whole answer is malformed')
+  const spec = wholeAnswerSpecSchema.safeParse(whole)
+  if (spec.success) return spec.data
+  throw new LinkError('invalid_request', 'the specification of the whole answer is malformed')
 }
 
 /** @throws LinkError for a malformed header */
-function readOrder(header: string | string[] | undefined): ChunkOrder | undefined {
+function readStreamSpec(header: string | string[] | undefined): StreamSpec | undefined {
   if (header === undefined) return undefined
-  const order = parseChunkOrder(String(header))
-  if (order !== undefined) return order
-  throw new LinkError('invalid_request', 'the order for chunks is malformed')
+  const spec = parseStreamSpec(String(header))
+  if (spec !== undefined) return spec
+  throw new LinkError('invalid_request', 'the specification of the stream is malformed')
 }
 
 /** @throws LinkError for a malformed header: the caller's constraints must not be dropped */

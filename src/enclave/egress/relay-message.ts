@@ -5,7 +5,7 @@ import { Exchange } from './exchange.ts'
 import { gather, type Begun, type GatherLimits } from './gather.ts'
 import { endToEnd, headerText, requestHeaders, type HeaderValues } from './headers.ts'
 import { evidenceHeader, type OpenConnection } from './open-connection.ts'
-import type { AwaitsWhole } from './ordered-whole.ts'
+import type { WholeAnswerReceiver } from './whole-answer-call.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { isEventStream } from './relay-stream.ts'
 import { chunkHeaders, failureOf } from './relay.ts'
@@ -23,12 +23,12 @@ export interface MessageRelayParts {
   /** For answers that are gathered. */
   readonly memory: EventMemory
   /**
-   * Present where the worker has ordered the chunks of the client's stream: writes them, or returns false where this
+   * Present where the worker has asked for the chunks of the client's stream: writes them, or returns false where this
    * answer does not allow that.
    */
   readonly sendChunks?: ((answer: ProviderAnswer) => boolean) | undefined
-  /** Present where the worker has ordered the client's complete answer. */
-  readonly writeWhole?: ((answer: Buffer, awaits: AwaitsWhole) => void) | undefined
+  /** Present where the worker has asked for the client's complete answer. */
+  readonly writeWholeAnswer?: ((answer: Buffer, awaits: WholeAnswerReceiver) => void) | undefined
 }
 
 /**
@@ -43,7 +43,7 @@ export async function relayMessage(parts: MessageRelayParts): Promise<void> {
     (answer) => passOn(answer, parts),
     () => pool.release(connection),
   )
-  caller.onceLeft(() => exchange.abandon(new Error('the caller has left')))
+  caller.onceDisconnected(() => exchange.abandon(new Error('the caller has disconnected')))
   const length = String(body.length)
   const outgoing = {
     method: 'POST',
@@ -76,11 +76,15 @@ function passOn(answer: ProviderAnswer, parts: MessageRelayParts): void {
 
 const NOTHING = new Uint8Array(0)
 
-function answerWhole(head: AnswerHead, body: Buffer, { caller, writeWhole }: MessageRelayParts) {
+function answerWhole(
+  head: AnswerHead,
+  body: Buffer,
+  { caller, writeWholeAnswer }: MessageRelayParts,
+) {
   const asItIs = () => caller.answer(withLength(head, body.length), body)
-  if (head.status !== 200 || writeWhole === undefined) return asItIs()
-  writeWhole(body, {
-    hasLeft: () => caller.hasLeft,
+  if (head.status !== 200 || writeWholeAnswer === undefined) return asItIs()
+  writeWholeAnswer(body, {
+    hasDisconnected: () => caller.hasDisconnected,
     tell: (written) => {
       if (written === undefined) return asItIs()
       const own = withLength(head, written.body.length)

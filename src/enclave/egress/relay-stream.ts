@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { AnswerBody } from './answer-body.ts'
-import type { ChunkJoiner, JoinedStream, RestingSource } from './chunk-joiner.ts'
+import type { ChunkJoiner, JoinedStream, PausableSource } from './chunk-joiner.ts'
 import { headerText, type HeaderValues } from './headers.ts'
 
 /**
@@ -14,7 +14,7 @@ export function isEventStream(headers: HeaderValues): boolean {
 /** The joiner for the chunks of an event stream, and the source that they are read from. */
 export interface Joining {
   readonly joiner: ChunkJoiner
-  readonly source: RestingSource
+  readonly source: PausableSource
 }
 
 /**

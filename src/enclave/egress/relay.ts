@@ -10,7 +10,7 @@ import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
 import { endToEnd, headerText, requestHeaders } from './headers.ts'
 import { evidenceHeader, type OpenConnection } from './open-connection.ts'
-import type { OrderedChunks } from './ordered-chunks.ts'
+import type { RequestedStream } from './requested-stream.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { relayAtOnce } from './relay-at-once.ts'
 import { isEventStream, relayStream } from './relay-stream.ts'
@@ -32,7 +32,7 @@ export interface RelayParts {
   /** For events of streams whose chunks are written here, and for small answers. */
   readonly memory: EventMemory
   /** Set where the worker asks for the chunks of the client's stream instead of the provider's bytes. */
-  readonly ordered: OrderedChunks | undefined
+  readonly requested: RequestedStream | undefined
   readonly written: WrittenStreams
   /** Where chunks may be sent instead of in the response. */
   readonly chunks: ChunkConnections
@@ -58,12 +58,12 @@ export async function relay(parts: RelayParts): Promise<void> {
     },
   )
   response.once('close', () => {
-    if (!response.writableFinished) exchange.abandon(new Error('the caller has left'))
+    if (!response.writableFinished) exchange.abandon(new Error('the caller has disconnected'))
   })
   const outgoing = {
     method: request.method ?? 'GET',
     path: `${basePath}${path}`,
-    headers: requestHeaders(request.headers, body.ahead.length),
+    headers: requestHeaders(request.headers, body.preamble.length),
     body: body.bytes,
   }
   connection.send(outgoing, exchange)
@@ -73,9 +73,9 @@ export async function relay(parts: RelayParts): Promise<void> {
 }
 
 function passOn(answer: ProviderAnswer, parts: RelayParts): void {
-  const { ordered, written } = parts
-  if (ordered !== undefined && canWrite(answer, written)) {
-    return answerChunks(ordered, answer, parts)
+  const { requested, written } = parts
+  if (requested !== undefined && canWrite(answer, written)) {
+    return answerChunks(requested, answer, parts)
   }
   return passOnBytes(answer, parts)
 }
@@ -103,11 +103,11 @@ export function passOnBytes(
 }
 
 /** Sends the chunks in the response, or on the worker's chunk connection; the response then only says so. */
-function answerChunks(ordered: OrderedChunks, answer: ProviderAnswer, parts: RelayParts): void {
+function answerChunks(requested: RequestedStream, answer: ProviderAnswer, parts: RelayParts): void {
   const { response, open, chunks, ...deps } = parts
-  const sent = ordered.order.to && chunks.open(ordered.order.to)
+  const sent = requested.spec.to && chunks.open(requested.spec.to)
   if (sent !== undefined) {
-    sendChunks(ordered, answer, sent, { open, ...deps })
+    sendChunks(requested, answer, sent, { open, ...deps })
     response.writeHead(200, chunkHeaders(open, 'there'))
     response.end()
     return
@@ -117,7 +117,7 @@ function answerChunks(ordered: OrderedChunks, answer: ProviderAnswer, parts: Rel
     response.flushHeaders()
     return chunkedBody(response)
   }
-  writeChunks(ordered, answer, begin, { open, ...deps })
+  writeChunks(requested, answer, begin, { open, ...deps })
 }
 
 /** The head of an answer whose chunks are written here. */
@@ -140,5 +140,5 @@ export function failureOf(cause: unknown): LinkError {
 }
 
 function malformed(cause: unknown): LinkError {
-  return new LinkError('provider_malformed', 'the provider gave an answer that is none', { cause })
+  return new LinkError('provider_malformed', 'the provider gave an invalid answer', { cause })
 }

@@ -13,7 +13,7 @@ const SMALL_BYTES = 64 * 1024
 export interface RequestBody {
   readonly bytes: Uint8Array | Readable | null
   /** The bytes that preceded it; they are for the daemon itself. */
-  readonly ahead: Uint8Array
+  readonly preamble: Uint8Array
   /** Discards the unread rest of the body, so that the worker can read a refusal on the same connection. */
   readonly discard: () => void
 }
@@ -24,24 +24,24 @@ const NOTHING = new Uint8Array(0)
 
 /**
  * Reads the body of the worker's request: as one buffer where it is small, else as a stream with back-pressure.
- * @param aheadBytes how many bytes precede it, for the daemon itself
+ * @param preambleBytes how many bytes precede it, for the daemon itself
  * @throws LinkError `invalid_request` when the preceding bytes or a small body break off
  */
-export async function bodyOf(request: IncomingMessage, aheadBytes = 0): Promise<RequestBody> {
+export async function bodyOf(request: IncomingMessage, preambleBytes = 0): Promise<RequestBody> {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers
   if (length === undefined && coding === undefined) {
-    if (aheadBytes > 0) throw brokenOff()
-    return { bytes: null, ahead: NOTHING, discard: noRest }
+    if (preambleBytes > 0) throw brokenOff()
+    return { bytes: null, preamble: NOTHING, discard: noRest }
   }
   if (isSmall(length)) {
     const bytes = await readBody(request, SMALL_BYTES).catch((cause: unknown) => {
       throw brokenOff(cause)
     })
-    if (bytes.length < aheadBytes) throw brokenOff()
-    const ahead = bytes.subarray(0, aheadBytes)
-    return { bytes: bytes.subarray(aheadBytes), ahead, discard: noRest }
+    if (bytes.length < preambleBytes) throw brokenOff()
+    const preamble = bytes.subarray(0, preambleBytes)
+    return { bytes: bytes.subarray(preambleBytes), preamble, discard: noRest }
   }
-  const ahead = aheadBytes === 0 ? NOTHING : await readStart(request, aheadBytes)
+  const preamble = preambleBytes === 0 ? NOTHING : await readStart(request, preambleBytes)
   const bytes = request.pipe(new PassThrough())
   // The body may break off before anything reads it; without a listener the error would end the process.
   bytes.on('error', () => {})
@@ -50,7 +50,7 @@ export async function bodyOf(request: IncomingMessage, aheadBytes = 0): Promise<
     request.unpipe(bytes)
     request.resume()
   }
-  return { bytes, ahead, discard }
+  return { bytes, preamble, discard }
 }
 
 /** Reads exactly `length` bytes from the start of a request. */

@@ -1,10 +1,10 @@
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { Log } from '../log.ts'
 import { LinkError } from '../link-error.ts'
-import type { ChunkJoiner, RestingSource } from './chunk-joiner.ts'
+import type { ChunkJoiner, PausableSource } from './chunk-joiner.ts'
 import type { EventMemory } from './event-memory.ts'
 import { headerText } from './headers.ts'
-import type { OrderedChunks } from './ordered-chunks.ts'
+import type { RequestedStream } from './requested-stream.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import type { SentChunks } from './sent-chunks.ts'
 import type { WorkerBody } from './worker-body.ts'
@@ -13,7 +13,7 @@ import type { WrittenStreams } from './written-streams.ts'
 
 export interface ChunkWriting {
   /** The source that the answer is read from. */
-  readonly open: { readonly connection: RestingSource }
+  readonly open: { readonly connection: PausableSource }
   readonly joiner: ChunkJoiner
   readonly memory: EventMemory
   readonly written: WrittenStreams
@@ -41,12 +41,12 @@ export function canWrite(
  * @throws LinkError `invalid_request` when the name is in use
  */
 export function writeChunks(
-  ordered: OrderedChunks,
+  requested: RequestedStream,
   answer: ProviderAnswer,
   begin: () => WorkerBody,
   writing: ChunkWriting,
 ): void {
-  add(ordered, answer, begin, writing, () => {})
+  add(requested, answer, begin, writing, () => {})
 }
 
 /**
@@ -54,16 +54,16 @@ export function writeChunks(
  * @throws LinkError `invalid_request` when the name is in use
  */
 export function sendChunks(
-  ordered: OrderedChunks,
+  requested: RequestedStream,
   answer: ProviderAnswer,
   chunks: SentChunks,
   writing: ChunkWriting,
 ): void {
-  const { stream } = ordered.order
+  const { stream } = requested.spec
   const { written } = writing
   if (written.has(stream)) chunks.drop()
   const begin = () => chunks
-  add(ordered, answer, begin, writing, (record) => chunks.close(record))
+  add(requested, answer, begin, writing, (record) => chunks.close(record))
   chunks.once('close', () => {
     if (chunks.hasRecord) written.end(stream)
   })
@@ -71,20 +71,20 @@ export function sendChunks(
 
 /** @param tell called with the record, once workers can ask for it */
 function add(
-  ordered: OrderedChunks,
+  requested: RequestedStream,
   answer: ProviderAnswer,
   begin: () => WorkerBody,
   { open, written, ...deps }: ChunkWriting,
   tell: (record: StreamRecord) => void,
 ): void {
-  const { stream } = ordered.order
+  const { stream } = requested.spec
   if (written.has(stream)) throw new LinkError('invalid_request', 'the stream is not new')
-  written.add(stream, (keep, left) => {
+  written.add(stream, (keep, disconnected) => {
     const ended: WrittenStreamDeps['ended'] = (record, keptMs, dropped) => {
       keep(record, keptMs, dropped)
       tell(record)
     }
-    const own = { source: open.connection, ended, left }
-    return new WrittenStream(ordered, answer, begin(), { ...deps, ...own })
+    const own = { source: open.connection, ended, disconnected }
+    return new WrittenStream(requested, answer, begin(), { ...deps, ...own })
   })
 }

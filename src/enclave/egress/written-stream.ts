@@ -1,13 +1,13 @@
 import type {
   BrokenReason,
-  ChunkOrder,
+  StreamSpec,
   StreamEnding,
   StreamRecord,
 } from '../../protocol/stream-record.ts'
 import { AnswerChunks } from '../../worker/stream/answer-chunks.ts'
 import { BrokenStream } from '../../worker/stream/broken-stream.ts'
 import { KEEP_ALIVE } from '../../worker/stream/keep-alive.ts'
-import { usageAsBilled } from '../../worker/stream/ordered-billing.ts'
+import { usageAsBilled } from '../../worker/stream/billing-limits.ts'
 import { StageClock } from '../../worker/stream/stage-clock.ts'
 import { Stopwatch } from '../../worker/stream/stopwatch.ts'
 import { tailLimitMs } from '../../worker/stream/tail-limits.ts'
@@ -15,16 +15,16 @@ import { traceError } from '../../protocol/error-trace.ts'
 import { LINK_PATHS } from '../../protocol/link.ts'
 import type { Log } from '../log.ts'
 import type { AnswerBody } from './answer-body.ts'
-import type { ChunkJoiner, JoinedStream, RestingSource } from './chunk-joiner.ts'
+import type { ChunkJoiner, JoinedStream, PausableSource } from './chunk-joiner.ts'
 import { CollectedHash } from './collected-hash.ts'
 import type { EventMemory, StreamMemory } from './event-memory.ts'
-import type { OrderedChunks } from './ordered-chunks.ts'
+import type { RequestedStream } from './requested-stream.ts'
 import type { WorkerBody } from './worker-body.ts'
 
 export interface WrittenStreamDeps {
   readonly joiner: ChunkJoiner
   /** The source that the answer is read from. */
-  readonly source: RestingSource
+  readonly source: PausableSource
   readonly memory: EventMemory
   /** Ms. */
   readonly now: () => number
@@ -35,7 +35,7 @@ export interface WrittenStreamDeps {
    */
   readonly ended: (record: StreamRecord, keptMs: number, dropped: () => void) => void
   /** Called once, after `ended`, when the worker has closed its connection before it had taken everything. */
-  readonly left: () => void
+  readonly disconnected: () => void
 }
 
 /** How long the record of a stream is kept of which nothing was sent, ms: the worker continues without it. */
@@ -51,7 +51,7 @@ const PAST_OPENING = { over: true, read: () => {} }
  * a complete event, however the stream ended; the record says how it ended.
  */
 export class WrittenStream {
-  readonly #order: ChunkOrder
+  readonly #spec: StreamSpec
   readonly #answer: AnswerBody
   readonly #response: WorkerBody
   readonly #deps: WrittenStreamDeps
@@ -71,36 +71,36 @@ export class WrittenStream {
   /** Whether the worker takes no more bytes until `drain`. */
   #full = false
   /** Whether reading of the provider is paused, so that its silence means nothing. */
-  #rests = false
+  #isPaused = false
   #ending: StreamEnding | undefined
   #digests: Pick<StreamRecord, 'provider_sha256' | 'client_sha256'> | undefined
 
   /** To be called when the head of the response was sent, and before anything of the answer is read. */
   constructor(
-    { order, openWriter }: OrderedChunks,
+    { spec, openWriter }: RequestedStream,
     answer: AnswerBody,
     response: WorkerBody,
     deps: WrittenStreamDeps,
   ) {
-    this.#order = order
+    this.#spec = spec
     this.#answer = answer
     this.#response = response
     this.#deps = deps
-    const { head, include_reasoning: includeReasoning } = order
-    this.#memory = deps.memory.forStream(order.owner)
-    this.#textMemory = deps.memory.forStream(order.owner)
+    const { head, include_reasoning: includeReasoning } = spec
+    this.#memory = deps.memory.forStream(spec.owner)
+    this.#textMemory = deps.memory.forStream(spec.owner)
     const takeMemory = (bytes: number) => this.#memory.take(bytes)
     const reading = { id: head.id, includeReasoning, takeMemory }
     const takeTextMemory = (bytes: number) => this.#textMemory.take(bytes)
     this.#chunks = new AnswerChunks(reading, openWriter(takeTextMemory))
     this.#clock = new StageClock(deps.now, () => this.#onSilence())
     this.#sinceSent = new Stopwatch(deps.now)
-    const source = { rest: () => this.#rest(), wake: () => this.#wake() }
+    const source = { pause: () => this.#pause(), resume: () => this.#resume() }
     this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING, source)
     response.on('drain', () => this.#onDrained())
     response.once('close', () => {
       this.#end({ kind: 'stopped' })
-      if (!response.writableFinished) deps.left()
+      if (!response.writableFinished) deps.disconnected()
     })
     // Errors need no handling here: `close` follows each of them.
     response.on('error', () => {})
@@ -145,27 +145,27 @@ export class WrittenStream {
   }
 
   #timeProvider(): void {
-    if (this.#full || this.#rests) this.#clock.pauseTimeout()
+    if (this.#full || this.#isPaused) this.#clock.pauseTimeout()
     else this.#clock.progress()
   }
 
-  #rest(): void {
-    this.#rests = true
-    this.#deps.source.rest()
+  #pause(): void {
+    this.#isPaused = true
+    this.#deps.source.pause()
     this.#timeProvider()
   }
 
-  #wake(): void {
-    this.#rests = false
-    this.#deps.source.wake()
+  #resume(): void {
+    this.#isPaused = false
+    this.#deps.source.resume()
     this.#timeProvider()
   }
 
   /** The commit point: until here the worker enforces the time limits and sends keep-alive comments. */
   #begin(): void {
     this.#begun = true
-    this.#clock.enter(this.#order.idle_ms)
-    this.#scheduleKeepAlive(this.#order.keep_alive_ms)
+    this.#clock.enter(this.#spec.idle_ms)
+    this.#scheduleKeepAlive(this.#spec.keep_alive_ms)
   }
 
   #onEnd(): void {
@@ -244,7 +244,7 @@ export class WrittenStream {
       provider_sha256: this.#providerHash.finish(),
       client_sha256: this.#clientHash.finish(),
     }
-    const keptMs = this.#begun ? this.#order.record_ms : UNSENT_KEPT_MS
+    const keptMs = this.#begun ? this.#spec.record_ms : UNSENT_KEPT_MS
     // A local constant, so that the callback keeps only this of the stream alive.
     const textMemory = this.#textMemory
     this.#deps.ended(this.#record(), keptMs, () => textMemory.giveBack())
@@ -255,7 +255,7 @@ export class WrittenStream {
     const { finishReason, tally } = this.#chunks
     if (finishReason === undefined) return
     try {
-      const billed = usageAsBilled(tally.produced, this.#order.billing)
+      const billed = usageAsBilled(tally.produced, this.#spec.billing)
       this.#push(this.#chunks.finish(billed))
     } catch (error) {
       if (error instanceof BrokenStream) this.#push(error.output)
@@ -275,10 +275,10 @@ export class WrittenStream {
 
   #scheduleKeepAlive(waitMs: number): void {
     this.#keepAlive = setTimeout(() => {
-      const left = this.#order.keep_alive_ms - this.#sinceSent.elapsed()
+      const left = this.#spec.keep_alive_ms - this.#sinceSent.elapsed()
       if (left > 0) return this.#scheduleKeepAlive(left)
       if (!this.#full) this.#send(KEEP_ALIVE)
-      return this.#scheduleKeepAlive(this.#order.keep_alive_ms)
+      return this.#scheduleKeepAlive(this.#spec.keep_alive_ms)
     }, waitMs)
   }
 }

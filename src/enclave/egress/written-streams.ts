@@ -26,7 +26,7 @@ const ASKED_AGAIN_MS = 15_000
  * How long a record is kept once the worker has closed the stream's connection before it had taken everything, ms: such
  * a worker fetches the record at once, or was killed.
  */
-const LEFT_MS = 60_000
+const DISCONNECTED_MS = 60_000
 
 /** The streams whose chunks are written here; those that have ended stay for a while. */
 export class WrittenStreams {
@@ -65,18 +65,18 @@ export class WrittenStreams {
    * Opens a stream under a name that is not in use, where there is room. `open` receives two callbacks: for when the
    * stream has ended, and for when the worker has closed its connection before it had taken everything.
    */
-  add(name: string, open: (ended: Ended, left: () => void) => Stoppable) {
+  add(name: string, open: (ended: Ended, disconnected: () => void) => Stoppable) {
     const ended: Ended = (record, keptMs, dropped) => {
       if (!this.#streams.has(name)) return
       this.#keep(name, record, keptMs, dropped)
     }
-    const left = () => {
+    const disconnected = () => {
       const kept = this.#kept(name)
       if (kept !== undefined && this.#unasked.has(name)) {
-        this.#keep(name, kept.record, LEFT_MS, kept.dropped)
+        this.#keep(name, kept.record, DISCONNECTED_MS, kept.dropped)
       }
     }
-    this.#streams.set(name, { open: open(ended, left) })
+    this.#streams.set(name, { open: open(ended, disconnected) })
     this.#unasked.add(name)
   }
 

@@ -5,9 +5,9 @@ import type { AnswerHead } from '../../protocol/link-messages.ts'
  * or cancelled the call.
  */
 export interface MessageCaller {
-  readonly hasLeft: boolean
+  readonly hasDisconnected: boolean
   /** Sets the function that is called when nobody awaits the answer any more. */
-  onceLeft(listener: () => void): void
+  onceDisconnected(listener: () => void): void
   answer(head: AnswerHead, body: Uint8Array): void
   /** Reports that the answer broke off after this part of its body. */
   breakOff(head: AnswerHead, part: Uint8Array): void

@@ -50,7 +50,7 @@ class Peer {
   /** @throws Error for a violation of the protocol */
   take(messages: readonly LinkMessage[], listener: MessageListener): void {
     for (const { kind, id, head, body } of messages) {
-      if (kind === MESSAGE_KINDS.leave) this.#leave(id)
+      if (kind === MESSAGE_KINDS.cancel) this.#leave(id)
       else if (kind === MESSAGE_KINDS.call) this.#begin(id, { head, body }, listener)
       else throw new Error('a message that only a worker gets')
     }
@@ -62,7 +62,7 @@ class Peer {
   }
 
   #begin(id: number, call: MessageCall, listener: MessageListener): void {
-    if (this.#calls.has(id)) throw new Error('a call of a known id')
+    if (this.#calls.has(id)) throw new Error('a call with an id that is in use')
     if (this.#calls.size >= MAX_OPEN_CALLS) throw new Error('too many calls')
     const caller = new Caller((message) => this.#reply({ id, ...message }))
     this.#calls.add(id, caller)
@@ -91,24 +91,24 @@ type Reply = Omit<LinkMessage, 'id'>
 
 class Caller implements MessageCaller {
   readonly #reply: (reply: Reply) => void
-  #hasLeft = false
+  #hasDisconnected = false
   #listener: (() => void) | undefined
 
   constructor(reply: (reply: Reply) => void) {
     this.#reply = reply
   }
 
-  get hasLeft(): boolean {
-    return this.#hasLeft
+  get hasDisconnected(): boolean {
+    return this.#hasDisconnected
   }
 
-  onceLeft(listener: () => void): void {
+  onceDisconnected(listener: () => void): void {
     this.#listener = listener
-    if (this.#hasLeft) listener()
+    if (this.#hasDisconnected) listener()
   }
 
   leave(): void {
-    this.#hasLeft = true
+    this.#hasDisconnected = true
     this.#listener?.()
   }
 
@@ -125,8 +125,8 @@ class Caller implements MessageCaller {
     this.#tell({ kind: MESSAGE_KINDS.waiting, head, body: new Uint8Array(0) })
   }
 
-  /** Once the caller has left, another call may use its id. */
+  /** Once the caller has disconnected, another call may use its id. */
   #tell(reply: Reply): void {
-    if (!this.#hasLeft) this.#reply(reply)
+    if (!this.#hasDisconnected) this.#reply(reply)
   }
 }

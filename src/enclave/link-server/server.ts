@@ -22,7 +22,7 @@ export interface LinkServer {
 export type LinkListener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Limits for connections that have not proven who they are: any process on this machine can open them. */
-export interface StrangerLimits {
+export interface UnauthenticatedLimits {
   /** Connections whose handshake is not finished. */
   readonly handshakes: number
   /** Time limit of a handshake, ms. */
@@ -30,11 +30,11 @@ export interface StrangerLimits {
 }
 
 export interface ServerOptions extends UpgradeListeners {
-  readonly limits?: Partial<StrangerLimits> | undefined
+  readonly limits?: Partial<UnauthenticatedLimits> | undefined
 }
 
 /** As many handshakes as the listen queue holds: workers that all connect at once lose none. */
-const STRANGER_LIMITS: StrangerLimits = { handshakes: BACKLOG, handshakeMs: 30_000 }
+const UNAUTHENTICATED_LIMITS: UnauthenticatedLimits = { handshakes: BACKLOG, handshakeMs: 30_000 }
 
 /**
  * Longer than a worker keeps an idle connection, so that the daemon does not close one while a request is on its way.
@@ -50,7 +50,7 @@ export async function startLinkServer(
   listener: LinkListener,
   { limits: given, ...listeners }: ServerOptions = {},
 ): Promise<LinkServer> {
-  const limits = { ...STRANGER_LIMITS, ...given }
+  const limits = { ...UNAUTHENTICATED_LIMITS, ...given }
   const tls = { ...linkTls(link), handshakeTimeout: limits.handshakeMs }
   const server = createServer({ ...tls, keepAliveTimeout: KEEP_ALIVE_MS }, listener)
   const upgraded = acceptUpgrades(server, listeners)
@@ -86,7 +86,7 @@ export function linkTls(link: LinkServerPlan): TlsOptions & { readonly noDelay: 
 export async function listenForPeer(
   server: Server,
   link: LinkServerPlan,
-  { handshakes }: Pick<StrangerLimits, 'handshakes'> = STRANGER_LIMITS,
+  { handshakes }: Pick<UnauthenticatedLimits, 'handshakes'> = UNAUTHENTICATED_LIMITS,
 ): Promise<number> {
   capHandshakes(server, handshakes)
   const expected = new X509Certificate(link.workerCertPem).raw

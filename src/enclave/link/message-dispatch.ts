@@ -23,7 +23,7 @@ interface MessageSubject {
 }
 
 /**
- * Answers calls that come as messages like the same calls over HTTP; in addition, a message can order the client's
+ * Answers calls that come as messages like the same calls over HTTP; in addition, a message can request the client's
  * complete answer.
  */
 export function createMessageDispatcher(subject: MessageSubject): MessageListener {
@@ -83,7 +83,7 @@ function send(
   const { status, contentType, body } = reply
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   if (bytes.length > MAX_MESSAGE_BODY_BYTES) {
-    return send(refusal(new Error('an answer that is no message')), caller)
+    return send(refusal(new Error('an answer that is not a message')), caller)
   }
   const headers = {
     'content-type': contentType,

@@ -34,7 +34,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
       // While the body is read, the reader handles errors; before and after that, `close` is enough.
       answer.on('error', ignoreBroken)
       if (isFinalStatus(answer.statusCode ?? 0)) resolve(answer)
-      else refuse('a status that is none')
+      else refuse('an invalid status')
     })
   })
 }

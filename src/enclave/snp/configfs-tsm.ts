@@ -75,7 +75,7 @@ function checkReport(report: Bytes, reportData: Bytes): void {
 
 function readGeneration(bytes: Bytes): bigint {
   const text = fromUtf8(bytes).trim()
-  if (!/^\d{1,20}$/.test(text)) throw new CaptureError('unknown', 'generation is no number')
+  if (!/^\d{1,20}$/.test(text)) throw new CaptureError('unknown', 'generation is not a number')
   return BigInt(text)
 }
 

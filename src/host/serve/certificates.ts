@@ -6,7 +6,7 @@ import type { StateDir } from '../stack/state-dir.ts'
 import { ChainRefused, checkChain, isFor, readChainFile, validityOf } from './chain.ts'
 import { makeCsr } from './csr.ts'
 import type { DaemonRpc } from './daemon-rpc.ts'
-import { writtenOrTold } from './written-or-told.ts'
+import { replaceOrReport } from './replace-or-report.ts'
 
 export interface CertificateDeps {
   readonly daemon: DaemonRpc
@@ -189,7 +189,7 @@ export class Certificates {
       return
     }
     const csr = await makeCsr(keyPem, domains)
-    writtenOrTold(
+    replaceOrReport(
       CSR_FILE,
       () => state.write(CSR_FILE, csr),
       (text) => log(`  tls      ${text}`),

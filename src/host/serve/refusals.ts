@@ -132,7 +132,7 @@ function storageProblems({ workers, storage, secrets, sealed }: StartFacts): str
 function databaseTlsProblems({ options, config, storage, secrets }: StartFacts): string[] {
   const ca = config.service.database_ca
   if (ca !== undefined && !areAuthorities(ca)) {
-    return ['service.database_ca: has a certificate that is no authority']
+    return ['service.database_ca: has a certificate that is not of a certificate authority']
   }
   const address = storage === 'postgres' ? secrets.values['DATABASE_URL'] : undefined
   if (address === undefined) return []

@@ -22,7 +22,7 @@ import { warnings } from './report.ts'
 import type { ServeLog } from './serve-log.ts'
 import { dataDiskPlaces } from './options.ts'
 import { SERVING_FILE, writeServingFile } from './serving-file.ts'
-import { writtenOrTold } from './written-or-told.ts'
+import { replaceOrReport } from './replace-or-report.ts'
 import { tlsSettings, type Start } from './start-plan.ts'
 import { startWatchers } from './watchers.ts'
 
@@ -295,6 +295,6 @@ export class Server {
     }
     const { state, log } = this.#plan
     const write = () => writeServingFile(state, serving)
-    writtenOrTold(SERVING_FILE, write, (text) => log(`  ${text}`))
+    replaceOrReport(SERVING_FILE, write, (text) => log(`  ${text}`))
   }
 }

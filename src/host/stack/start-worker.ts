@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { startChild } from './child.ts'
-import { drainedFirst } from './drained-first.ts'
+import { drainBeforeStop } from './drain-before-stop.ts'
 import { orFailure } from './first-message.ts'
 import type { Started } from './process-restarter.ts'
 import { WORKERD } from './workerd-config.ts'
@@ -57,7 +57,7 @@ export async function startWorker(
   const ready = await orFailure(child, portsOf(control, own))
   const { drain } = ready
   if (drain === undefined || drainToken === undefined) return { child, ready }
-  return { child: drainedFirst(child, { port: drain, token: drainToken }), ready }
+  return { child: drainBeforeStop(child, { port: drain, token: drainToken }), ready }
 }
 
 /** @param own the sockets for the supervisor that the configuration has */

@@ -1,6 +1,6 @@
 import { startDeadline, type After } from './deadline-timer.ts'
 import { platformTurn, waitForJoiners } from './joiners.ts'
-import { momentEnds } from './moment.ts'
+import { microtasksEnd } from './microtasks.ts'
 
 export interface BatchRules<Item, Answer> {
   /** Answers all items, in order, in one call. When it throws, every item fails with that error. */
@@ -45,7 +45,7 @@ export function createBatcher<Item, Answer>(
   const gathering = { ...host, maxItems: rules.maxItems }
 
   async function lead(batch: Batch<Item, Answer>): Promise<void> {
-    await momentEnds()
+    await microtasksEnd()
     await waitForJoiners(batch, gathering)
     if (open === batch) open = undefined
     const outcome = await outcomeOf(rules.run, batch.items)

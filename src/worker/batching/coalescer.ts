@@ -1,7 +1,7 @@
 import { createBatcher, type BatchDeps, type BatchRules } from './batcher.ts'
 import { startDeadline, type After } from './deadline-timer.ts'
 import { platformTurn } from './joiners.ts'
-import { momentEnds } from './moment.ts'
+import { microtasksEnd } from './microtasks.ts'
 
 /**
  * Runs a piece of work together with the work of other requests in the same group; resolves or rejects as the work itself
@@ -25,7 +25,7 @@ type EndOrLater = End | { readonly status: 'later'; readonly end: Promise<End> }
  * and the calls that the pieces of work make are batched. The work must hold nothing that the runtime ties to its own
  * request (streams, bodies). A failure of one piece does not affect the others. Pieces that end at the same time wake their
  * requests together; a piece that takes longer delays no other. Signing and storing of a piece share a call only with what
- * the other pieces do at the same time (`moment-batcher.ts`), so without the coalescer each settlement would make two calls
+ * the other pieces do at the same time (`microtask-batcher.ts`), so without the coalescer each settlement would make two calls
  * of its own.
  */
 export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
@@ -64,7 +64,7 @@ async function runTogether(
     }),
   )
   await firstEnded
-  await momentEnds()
+  await microtasksEnd()
   if (ended.size < works.length) host.keepAlive(Promise.all(running))
   return works.map((work, index) => {
     const end = ended.get(work)

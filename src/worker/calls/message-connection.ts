@@ -8,7 +8,7 @@ import {
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
-import { momentEnds } from '../batching/moment.ts'
+import { microtasksEnd } from '../batching/microtasks.ts'
 import type { OwnSignal } from './own-signal.ts'
 import { LATE_MS, Outbox } from './outbox.ts'
 import { Watch } from './watch.ts'
@@ -162,7 +162,7 @@ export class MessageConnection {
   #leave(id: number): Waiting | undefined {
     const waiting = this.#settled(id)
     if (waiting === undefined) return undefined
-    const leave = { kind: MESSAGE_KINDS.leave, id, head: '', body: new Uint8Array(0) }
+    const leave = { kind: MESSAGE_KINDS.cancel, id, head: '', body: new Uint8Array(0) }
     // The message keeps its place in the queue: while it is there, it shows that nothing is sent.
     if (!this.#outbox.replace(id, leave)) this.#push(leave)
     return waiting
@@ -214,7 +214,7 @@ export class MessageConnection {
       this.#wake = resolve
       await promise
     }
-    await momentEnds()
+    await microtasksEnd()
   }
 
   #send(socket: LinkSocket): void {

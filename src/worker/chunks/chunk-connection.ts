@@ -7,8 +7,8 @@ import {
   type LinkMessage,
 } from '../../protocol/link-messages.ts'
 import type { LinkSocket } from '../calls/message-connection.ts'
-import { momentEnds } from '../batching/moment.ts'
-import { Seat, type SeatDeps } from './seat.ts'
+import { microtasksEnd } from '../batching/microtasks.ts'
+import { ChunkStream, type ChunkStreamDeps } from './chunk-stream.ts'
 
 const NOTHING = new Uint8Array(0)
 
@@ -19,8 +19,8 @@ const NOTHING = new Uint8Array(0)
 export class ChunkConnection {
   /** A UUID by which the daemon identifies the connection. */
   readonly id: string
-  /** The seats of streams whose end the daemon has not reported yet, including those that were cut here. */
-  readonly #seats = new BriefMap<number, { readonly seat: Seat }>()
+  /** The streams whose end the daemon has not reported yet, including those that were cut here. */
+  readonly #streams = new BriefMap<number, { readonly chunkStream: ChunkStream }>()
   #lastStream = 0
   #messages: LinkMessage[] = []
   #wake: (() => void) | undefined
@@ -37,10 +37,10 @@ export class ChunkConnection {
     return this.#hasEnded
   }
 
-  /** For a request: makes a seat for a new stream. */
-  seat(connect: (stream: number) => SeatDeps['connect']): Seat {
+  /** For a request: opens a new stream. */
+  openStream(connect: (stream: number) => ChunkStreamDeps['connect']): ChunkStream {
     const stream = this.#nextStream()
-    const seat = new Seat({
+    const chunkStream = new ChunkStream({
       address: { connection: this.id, stream },
       connect: connect(stream),
       tellTaken: (bytes) => this.#push(stream, MESSAGE_KINDS.taken, printTaken(bytes)),
@@ -48,8 +48,8 @@ export class ChunkConnection {
         if (mayCome) this.#push(stream, MESSAGE_KINDS.cut, NOTHING)
       },
     })
-    this.#seats.add(stream, { seat })
-    return seat
+    this.#streams.add(stream, { chunkStream })
+    return chunkStream
   }
 
   /** For the object: serves the connection until it ends. Never rejects. */
@@ -76,9 +76,9 @@ export class ChunkConnection {
     if (this.#hasEnded) return
     this.#hasEnded = true
     let cut = 0
-    for (const [stream, { seat }] of this.#seats) {
-      this.#seats.take(stream)
-      if (seat.lose()) cut += 1
+    for (const [stream, { chunkStream }] of this.#streams) {
+      this.#streams.take(stream)
+      if (chunkStream.lose()) cut += 1
     }
     this.#ended(cut)
     this.#wake?.()
@@ -86,7 +86,7 @@ export class ChunkConnection {
 
   #nextStream(): number {
     do this.#lastStream = (this.#lastStream + 1) >>> 0
-    while (this.#seats.has(this.#lastStream))
+    while (this.#streams.has(this.#lastStream))
     return this.#lastStream
   }
 
@@ -102,10 +102,10 @@ export class ChunkConnection {
   }
 
   #takeMessage({ kind, id, body }: LinkMessage): void {
-    if (kind === MESSAGE_KINDS.end) return this.#seats.take(id)?.seat.takeEnd(body)
+    if (kind === MESSAGE_KINDS.end) return this.#streams.take(id)?.chunkStream.takeEnd(body)
     if (kind !== MESSAGE_KINDS.chunk) throw new TypeError('a message that only a worker sends')
-    const seat = this.#seats.get(id)?.seat
-    if (seat !== undefined) return seat.take(body)
+    const chunkStream = this.#streams.get(id)?.chunkStream
+    if (chunkStream !== undefined) return chunkStream.take(body)
     // The stream was cut before it began.
     return this.#push(id, MESSAGE_KINDS.cut, NOTHING)
   }
@@ -126,7 +126,7 @@ export class ChunkConnection {
       this.#wake = resolve
       await promise
     }
-    await momentEnds()
+    await microtasksEnd()
   }
 
   #send(socket: LinkSocket): void {

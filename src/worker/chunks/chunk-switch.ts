@@ -1,6 +1,6 @@
 import { REOPEN_MS } from '../calls/upgrade.ts'
 import { ChunkConnection } from './chunk-connection.ts'
-import type { PipeWriter, Seat } from './seat.ts'
+import type { PipeWriter, ChunkStream } from './chunk-stream.ts'
 
 /** The part of the object's stub that this module uses. */
 export interface ChunkStub {
@@ -39,8 +39,8 @@ export class ChunkSwitch {
   /** The callback of the last request that made the object open a connection. */
   #ended: (streams: number) => void = () => {}
   #openedAt = Number.NEGATIVE_INFINITY
-  /** The seats of streams whose pipe the object has not received yet, by the pipe's name. */
-  readonly #awaited = new Map<string, Seat>()
+  /** The streams whose pipe the object has not received yet, by the pipe's name. */
+  readonly #awaited = new Map<string, ChunkStream>()
 
   constructor(now: () => number, newId: () => string) {
     this.#now = now
@@ -62,30 +62,30 @@ export class ChunkSwitch {
     )
   }
 
-  /** Makes a seat for a stream of the current request; undefined while there is no connection. */
-  seat(pipes: ChunkPipes): Seat | undefined {
+  /** Opens a stream for the current request; undefined while there is no connection. */
+  openStream(pipes: ChunkPipes): ChunkStream | undefined {
     const connection = this.#connection
     if (connection === undefined || connection.hasEnded) return undefined
-    const seat: Seat = connection.seat((stream) => {
+    const chunkStream: ChunkStream = connection.openStream((stream) => {
       const name = `${connection.id}.${stream}`
-      return () => this.#openPipe(name, seat, pipes)
+      return () => this.#openPipe(name, chunkStream, pipes)
     })
-    return seat
+    return chunkStream
   }
 
   async #openPipe(
     name: string,
-    seat: Seat,
+    chunkStream: ChunkStream,
     pipes: ChunkPipes,
   ): Promise<ReadableStream<Uint8Array>> {
-    this.#awaited.set(name, seat)
+    this.#awaited.set(name, chunkStream)
     try {
       const { body } = await pipes.fetch(`${PIPES}/${name}`)
       if (body === null) throw new Error('internal error: no end of a pipe')
       return body
     } catch (error) {
       this.#awaited.delete(name)
-      seat.cut()
+      chunkStream.cut()
       throw error
     }
   }
@@ -109,11 +109,11 @@ export class ChunkSwitch {
 
   /** For the object: writes the stream of that name to its end of the pipe. */
   async serve(name: string, writer: PipeWriter, left: Promise<void>): Promise<void> {
-    const seat = this.#awaited.get(name)
+    const chunkStream = this.#awaited.get(name)
     this.#awaited.delete(name)
-    if (seat === undefined) throw new Error('internal error: a pipe that nobody has opened')
-    const leave = () => seat.leave()
+    if (chunkStream === undefined) throw new Error('internal error: a pipe that nobody has opened')
+    const leave = () => chunkStream.leave()
     left.then(leave, leave)
-    await seat.serve(writer)
+    await chunkStream.serve(writer)
   }
 }

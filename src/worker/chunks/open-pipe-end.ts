@@ -1,5 +1,5 @@
 import type { ObjectNamespace } from '../storage/object-call.ts'
-import { CHUNK_OBJECT } from './chunk-seats.ts'
+import { CHUNK_OBJECT } from './chunk-streams.ts'
 import type { ChunkStub } from './chunk-switch.ts'
 
 /** Appended to a stream's name, because the platform requires a port. */

@@ -3,7 +3,7 @@ import type { Constraints } from '../../protocol/constraints.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { Context } from '../context.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
-import type { Once } from '../idempotency/once.ts'
+import type { IdempotentRequest } from '../idempotency/idempotent-request.ts'
 import type { ChatPlan, PlannedAttempt } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { AnswerFormat } from './format.ts'
@@ -43,7 +43,7 @@ export interface AdmittedChat {
   /** The client's body bytes as received. */
   readonly clientRequest: Bytes
   /** Of a request with an `Idempotency-Key`. */
-  readonly once: Once | undefined
+  readonly idempotent: IdempotentRequest | undefined
   /**
    * For a stream that begins while the daemon is still being checked: rejects when the daemon is not alive. Nothing may be
    * delivered before it resolves.

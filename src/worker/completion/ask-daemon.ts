@@ -21,7 +21,7 @@ interface DaemonAsked {
    * Resolves once the daemon has proved that it was alive when it was asked; nothing may be delivered before. Its rejection
    * may be ignored. Absent: no check is pending.
    */
-  readonly beside?: Promise<unknown>
+  readonly daemonAlive?: Promise<unknown>
 }
 
 /**
@@ -48,7 +48,7 @@ export async function askDaemon(
   }
   await link.state()
   if (!isStream || attempts.every(({ route }) => isCarried(route))) return {}
-  const beside = link.stateReadAfter(now())
-  beside.catch(() => {})
-  return { beside }
+  const daemonAlive = link.stateReadAfter(now())
+  daemonAlive.catch(() => {})
+  return { daemonAlive }
 }

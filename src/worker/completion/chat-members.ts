@@ -9,7 +9,7 @@ export interface ChatMemberRule extends Omit<MemberRule, 'becomes'> {
 
 /**
  * Every known member of a request to `/v1/chat/completions`. Others are forwarded where the `forward` of a route names them,
- * and dropped otherwise. The parser follows this table, and `docs/front-doors.md` shows it.
+ * and dropped otherwise. The parser follows this table, and `docs/api-formats.md` shows it.
  */
 export const CHAT_MEMBERS: readonly ChatMemberRule[] = [
   mapped('model', 'the route selector'),

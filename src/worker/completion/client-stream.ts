@@ -7,7 +7,7 @@ import { Stopwatch } from '../stream/stopwatch.ts'
 import type { ClientEnd } from './open-stream.ts'
 import { openPipe } from './pipe.ts'
 
-const clientDisconnected = () => new Error('the client has left or has stopped reading')
+const clientDisconnected = () => new Error('the client has disconnected or has stopped reading')
 
 /**
  * The client's end of a stream. It sends nothing until it is started; from then on it sends comments whenever it would be

@@ -8,7 +8,7 @@ import type { ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { AnswerTail, ChunkFormat } from '../../protocol/stream-record.ts'
-import type { WholeFormat } from '../../protocol/whole-order.ts'
+import type { WholeAnswerFormat } from '../../protocol/whole-answer.ts'
 
 /** Writes the last event of a stream, including one that failed. */
 export interface LastEvents extends LastEvent {
@@ -20,10 +20,10 @@ export interface LastEvents extends LastEvent {
 }
 
 /** A format as it is described to the daemon. */
-export interface OrderedFormat {
+export interface StreamFormat {
   readonly format: ChunkFormat
   /** Data for the daemon that is sent in front of the provider's request. */
-  readonly ahead?: Bytes
+  readonly preamble?: Bytes
 }
 
 /** How the answer to one request is written. */
@@ -34,10 +34,10 @@ export interface AnswerFormat {
   readonly echoBytes?: number
   /** Writes the events of a stream in this program; `takeMemory` reserves memory for text that is held. */
   chunkWriter(head: AnswerHead, takeMemory?: TakeMemory): ChunkWriter
-  /** The order that lets the daemon write the same events; undefined where it cannot. */
-  chunkFormat(head: AnswerHead): OrderedFormat | undefined
-  /** The order that lets the daemon write the body of an answer that is not streamed; undefined where it cannot. */
-  wholeFormat(): WholeFormat | undefined
+  /** What lets the daemon write the same events; undefined where it cannot. */
+  chunkFormat(head: AnswerHead): StreamFormat | undefined
+  /** What lets the daemon write the body of an answer that is not streamed; undefined where it cannot. */
+  wholeFormat(): WholeAnswerFormat | undefined
   lastEvents(head: AnswerHead): LastEvents
   /** The body of an answer that is not streamed, to be serialised as JSON. */
   wholeBody(

@@ -7,7 +7,7 @@ import type { ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import { planChat, type ChatPlan, type PlannedAttempt } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
-import { readOnce } from '../idempotency/once.ts'
+import { readIdempotentRequest } from '../idempotency/idempotent-request.ts'
 import { maxUsage, type AdmittedChat } from './admitted.ts'
 import { askDaemon } from './ask-daemon.ts'
 import type { AnswerFormat, ChatApi } from './format.ts'
@@ -17,7 +17,7 @@ import { readChatOptions } from './options.ts'
 import { checkReasoningMembers } from './reasoning-members.ts'
 import { readChatBody, type ReadRequest } from './request-body.ts'
 import { answerStream } from './stream-reply.ts'
-import { answerWhole } from './whole-reply.ts'
+import { sendWholeAnswer } from './whole-reply.ts'
 
 /**
  * The handler of one API format of the chat models: key -> body -> answer of an earlier request -> decode -> options ->
@@ -30,12 +30,12 @@ export function serveCompletions(api: ChatApi): Handler {
     refuseUsedUp(request, context, key)
     const clientRequest = await readChatBody(request, context)
     const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
-      const once = await readOnce(request, context, key, [clientRequest])
-      const earlier = await once?.earlierAnswer(request, moreCost)
-      return earlier ?? (await admit(request, context, api, { key, clientRequest, once }))
+      const idempotent = await readIdempotentRequest(request, context, key, [clientRequest])
+      const earlier = await idempotent?.earlierAnswer(request, moreCost)
+      return earlier ?? (await admit(request, context, api, { key, clientRequest, idempotent }))
     })
     if (begun instanceof Response) return begun
-    return await (begun.chat.stream ? answerStream(begun) : answerWhole(begun))
+    return await (begun.chat.stream ? answerStream(begun) : sendWholeAnswer(begun))
   }
 }
 
@@ -44,7 +44,7 @@ async function admit(
   request: Request,
   context: Context,
   api: ChatApi,
-  { key, clientRequest, once }: ReadRequest,
+  { key, clientRequest, idempotent }: ReadRequest,
 ): Promise<AdmittedChat> {
   const { chat: decoded, format, dropped } = api.decode(clientRequest)
   const held = heldBesides(clientRequest, decoded, format)
@@ -54,7 +54,7 @@ async function admit(
   const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
   else checkReasoningMembers(chat)
-  const { beside: daemonAlive } = await askDaemon(context, plan, {
+  const { daemonAlive } = await askDaemon(context, plan, {
     isStream: chat.stream,
     hasReceipt: options.receipt,
   })
@@ -70,7 +70,7 @@ async function admit(
     constraints: chat.constraints,
     maxUsageOn: (route) => maxUsage(chat, route),
     maxDelayMs: chat.stream ? openMs + streamMs : options.timeoutMs,
-    once,
+    idempotent,
   })
   const receiptId = options.receipt ? context.newId() : null
   return {
@@ -91,7 +91,7 @@ async function admit(
     promptEstimate: estimatePromptTokens(chat),
     cacheSalt,
     clientRequest,
-    once,
+    idempotent,
     daemonAlive,
     clientSignal: request.signal,
   }

@@ -9,7 +9,7 @@ import { requireFewUnknown } from './few-entries.ts'
 import { requireFewValues } from './few-values.ts'
 
 /**
- * How one request member of one API format is treated. The decoders follow these tables, and `docs/front-doors.md` shows
+ * How one request member of one API format is treated. The decoders follow these tables, and `docs/api-formats.md` shows
  * them.
  */
 export interface MemberRule {

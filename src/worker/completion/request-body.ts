@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { PresentedKey } from '../auth/api-key.ts'
 import type { Context } from '../context.ts'
-import type { Once } from '../idempotency/once.ts'
+import type { IdempotentRequest } from '../idempotency/idempotent-request.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 
@@ -10,7 +10,7 @@ export interface ReadRequest {
   readonly key: PresentedKey
   readonly clientRequest: Bytes
   /** Of a request with an `Idempotency-Key`. */
-  readonly once: Once | undefined
+  readonly idempotent: IdempotentRequest | undefined
 }
 
 export const MAX_BODY_BYTES = 10 * 1024 * 1024

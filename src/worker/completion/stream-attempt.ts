@@ -2,17 +2,22 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { after } from '../batching/deadline-timer.ts'
 import { callDeps } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { callProvider, streamOf, type OrderedChunks, type ProviderReply } from '../provider/call.ts'
+import {
+  callProvider,
+  streamOf,
+  type RequestedStream,
+  type ProviderReply,
+} from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import { isCarried, type Route } from '../provider/route.ts'
-import type { ChunkOrder } from '../../protocol/stream-record.ts'
+import type { StreamSpec } from '../../protocol/stream-record.ts'
 import type { AttemptFn } from '../routing/attempt.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Budget } from '../routing/budget.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
 import { AnswerStream } from '../stream/answer-stream.ts'
-import { orderedBilling } from '../stream/ordered-billing.ts'
+import { billingLimits } from '../stream/billing-limits.ts'
 import { billingBound, type AdmittedChat } from './admitted.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { answerHead } from './answer-head.ts'
@@ -21,7 +26,7 @@ import type { ChunkSource } from './chunk-source.ts'
 import type { LastEvents } from './format.ts'
 import type { AcceptedAttempt, CommittedStream, OpenStream } from './open-stream.ts'
 import { readToCommit } from './read-stream.ts'
-import { SeatedChunks } from './seated-chunks.ts'
+import { ChunkStreamSource } from './chunk-stream-source.ts'
 import { WrittenStream } from './written-stream.ts'
 
 /**
@@ -44,9 +49,9 @@ export function streamAttempt(
       const { route } = attempt
       const body = buildChatBody(chat, route, attempt.effort, admitted.cacheSalt)
       const head = answerHead(admitted, route.id)
-      const ordered = isCarried(route) ? order(admitted, route, head) : undefined
-      const seat = ordered && context.chunkSeat()
-      const seated = seat && new SeatedChunks(seat, clock.signal)
+      const requested = isCarried(route) ? requestedStream(admitted, route, head) : undefined
+      const chunkStream = requested && context.openChunkStream()
+      const sent = chunkStream && new ChunkStreamSource(chunkStream, clock.signal)
       const reply = await callProvider({
         route,
         path: '/chat/completions',
@@ -55,7 +60,7 @@ export function streamAttempt(
         accept: 'text/event-stream',
         clock,
         constraints: admitted.constraints,
-        ordered: ordered && { ...ordered, seat: seat?.address },
+        requestedStream: requested && { ...requested, to: chunkStream?.address },
         ...callDeps(context),
         classify: classifyResponse,
       })
@@ -63,11 +68,11 @@ export function streamAttempt(
       // Hashed while the provider works, so that no delta waits for it.
       const requestDigest = await sha256Hex(body)
       const last = admitted.format.lastEvents(head)
-      const written = chunkSource(reply, seated)
+      const written = chunkSource(reply, sent)
       const reading = { attempt, clock, head, last, onAccepted }
       const source =
-        ordered !== undefined && written !== undefined
-          ? await writtenToCommit(admitted, ordered.order, written, budget, reading)
+        requested !== undefined && written !== undefined
+          ? await writtenToCommit(admitted, requested.spec, written, budget, reading)
           : await readHere(admitted, reply, reading)
       await admitted.daemonAlive
       const { evidenceSha256, decoded } = reply
@@ -94,12 +99,12 @@ interface Reading {
 /** Waits for the commit point of a stream whose chunks the daemon writes. */
 async function writtenToCommit(
   { context: { link } }: AdmittedChat,
-  ordered: ChunkOrder,
+  spec: StreamSpec,
   source: ChunkSource,
   budget: Budget,
   { attempt, clock, last, onAccepted }: Reading,
 ): Promise<CommittedStream> {
-  const written = new WrittenStream(ordered, source, { link, clock, budget: budget.signal, last })
+  const written = new WrittenStream(spec, source, { link, clock, budget: budget.signal, last })
   onAccepted({ attempt, produced: () => written.produced() })
   await written.reachCommit()
   return written
@@ -126,10 +131,10 @@ function readHere(
 /** The source of the chunks that the daemon writes; undefined where the reply is the provider's own stream. */
 function chunkSource(
   reply: ProviderReply,
-  seated: SeatedChunks | undefined,
+  sent: ChunkStreamSource | undefined,
 ): ChunkSource | undefined {
-  if (reply.chunks === 'sent') return seated
-  seated?.leave()
+  if (reply.chunks === 'sent') return sent
+  sent?.leave()
   return reply.chunks === 'written' ? new AnsweredChunks(streamOf(reply)) : undefined
 }
 
@@ -151,26 +156,30 @@ const RECORD_SLACK_MS = 60_000
 /** The longest delay of a timer, ms. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** The order that lets the daemon write the chunks of this answer; undefined where it cannot. */
-function order(admitted: AdmittedChat, route: Route, head: AnswerHead): OrderedChunks | undefined {
+/** What lets the daemon write the chunks of this answer; undefined where it cannot. */
+function requestedStream(
+  admitted: AdmittedChat,
+  route: Route,
+  head: AnswerHead,
+): RequestedStream | undefined {
   const { context, chat, format } = admitted
-  const ordered = format.chunkFormat(head)
-  if (ordered === undefined) return undefined
+  const requested = format.chunkFormat(head)
+  if (requested === undefined) return undefined
   const { idle_ms, keep_alive_ms, stream_ms } = context.config.service.timeouts
   const { id, created, model } = head
   return {
-    order: {
+    spec: {
       stream: context.newId(),
       owner: admitted.admission.customerId,
       head: { id, created, model },
-      format: ordered.format,
+      format: requested.format,
       include_reasoning: chat.includeReasoning,
-      billing: orderedBilling(billingBound(admitted, route)),
+      billing: billingLimits(billingBound(admitted, route)),
       idle_ms,
       keep_alive_ms,
       // A client may take as long to read an answer as a stream may last.
       record_ms: Math.min(stream_ms + RECORD_SLACK_MS, MAX_TIMER_MS),
     },
-    ahead: ordered.ahead,
+    preamble: requested.preamble,
   }
 }

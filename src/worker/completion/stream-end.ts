@@ -75,10 +75,10 @@ async function withAnswer(
   client: StreamClient,
   last: Bytes,
 ): Promise<Exchange> {
-  if (admitted.once === undefined) return exchange
+  if (admitted.idempotent === undefined) return exchange
   const dropped = droppedMembersHeader(admitted, [attempt.route])
   const { headers } = eventStream(null, { ...admitted.headers, ...dropped })
-  const answer = await admitted.once.seal({ headers, body: client.recorded?.(last) })
+  const answer = await admitted.idempotent.seal({ headers, body: client.recorded?.(last) })
   return { ...exchange, answer }
 }
 

@@ -1,7 +1,7 @@
 import { releaseAdmission } from '../admission.ts'
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { streamAttemptDeps } from '../context.ts'
-import { ApiError, clientLeft } from '../http/errors.ts'
+import { ApiError, clientDisconnected } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
 import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
@@ -80,11 +80,16 @@ class StreamReply {
     this.#admitted = admitted
     this.#budget = new Budget(context.now, context.after, context.shutdown)
     const { keep_alive_ms } = context.config.service.timeouts
-    const recorder = admitted.once?.recorder()
+    const recorder = admitted.idempotent?.recorder()
     const { promise, resolve } = Promise.withResolvers<void>()
     this.begun = promise
     this.#begin = resolve
-    this.#client = new ClientStream(keep_alive_ms, context.now, () => this.#clientLeft(), recorder)
+    this.#client = new ClientStream(
+      keep_alive_ms,
+      context.now,
+      () => this.#clientDisconnected(),
+      recorder,
+    )
     const leave = () => this.#client.leave()
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
@@ -183,7 +188,7 @@ class StreamReply {
    * moves what the daemon writes.
    */
   async #clientFor({ pumped }: CommittedStream): Promise<ClientStream | PumpedEnd> {
-    if (pumped === undefined || this.#client.started || this.#admitted.once !== undefined) {
+    if (pumped === undefined || this.#client.started || this.#admitted.idempotent !== undefined) {
       this.#startClient()
       return this.#client
     }
@@ -192,8 +197,8 @@ class StreamReply {
     return this.#pumped
   }
 
-  #clientLeft(): void {
+  #clientDisconnected(): void {
     this.#gone.abort()
-    this.#budget.abort(clientLeft())
+    this.#budget.abort(clientDisconnected())
   }
 }

@@ -1,10 +1,10 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { SMALL_BODY_BYTES } from '../../protocol/link-messages.ts'
-import type { WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 import { jsonText } from '../http/reply.ts'
 import { printInParts } from '../json/print-in-parts.ts'
 import { runWithPauses } from '../json/steps.ts'
-import type { ReceiptBeside } from '../link/link.ts'
+import type { IncludedReceipt } from '../link/link.ts'
 import type { ProviderReply } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
@@ -17,29 +17,29 @@ import { serviceObject } from '../stream/service-object.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { answerHead, answerId } from './answer-head.ts'
-import { orderWhole } from './order-whole.ts'
+import { wholeAnswerSpec } from './whole-answer-spec.ts'
 import type { WholeProgress } from './whole-progress.ts'
 import {
-  readWhole,
-  requestWhole,
-  serveWhole,
+  readWholeAnswer,
+  requestWholeAnswer,
+  serveWholeAnswer,
   type ProviderProof,
   type ReadAnswer,
   type WrittenAnswer,
-} from './whole-serving.ts'
+} from './serve-whole-answer.ts'
 
 /** A client's answer that the daemon has written, with its record. */
 interface DaemonsAnswer extends ProviderProof {
   readonly body: Bytes
-  readonly record: WholeRecord
+  readonly record: WholeAnswerRecord
 }
 
 type WholeAnswer = ReadAnswer<ProviderAnswer> | DaemonsAnswer
 
 /** Answers a request that is not streamed. */
-export function answerWhole(admitted: AdmittedChat): Promise<Response> {
+export function sendWholeAnswer(admitted: AdmittedChat): Promise<Response> {
   const { chat, plan, options } = admitted
-  return serveWhole<WholeAnswer>(
+  return serveWholeAnswer<WholeAnswer>(
     { ...admitted, ...options, attempts: plan.attempts },
     {
       ask: (attempt, limitMs, progress) => ask(admitted, attempt, limitMs, progress),
@@ -63,30 +63,30 @@ async function ask(
 ): Promise<WholeAnswer> {
   const { context, chat, constraints } = admitted
   const { route, effort } = attempt
-  const beside = context.link.receiptBeside(route.provider.name)
+  const included = context.link.includedReceipt(route.provider.name)
   const body = buildChatBody(chat, route, effort, admitted.cacheSalt)
-  const orderedWhole = isSmall(body) ? await orderWhole(admitted, attempt, beside) : undefined
-  const call = { route, path: '/chat/completions', body, constraints, orderedWhole }
-  return requestWhole<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
+  const wholeAnswer = isSmall(body) ? await wholeAnswerSpec(admitted, attempt, included) : undefined
+  const call = { route, path: '/chat/completions', body, constraints, wholeAnswer }
+  return requestWholeAnswer<WholeAnswer>(context, call, limitMs, progress, async (answer) => {
     const { reply, bytes } = answer
-    if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, beside)
+    if (reply.whole !== undefined) return daemonsAnswer(reply, reply.whole, bytes, included)
     const readOptions = { id: answerId(admitted), includeReasoning: chat.includeReasoning }
     const read = (object: JsonObject) => readProviderAnswer(object, readOptions)
     const { customerId } = admitted.admission
-    return readWhole(answer, { context, customerId, read })
+    return readWholeAnswer(answer, { context, customerId, read })
   })
 }
 
-/** Whether the call with this body fits into a message; only then an answer can be ordered. */
+/** Whether the call with this body fits into a message; only then an answer can be requested of the daemon. */
 function isSmall({ length }: Bytes): boolean {
   return length <= SMALL_BODY_BYTES
 }
 
 function daemonsAnswer(
   { evidenceSha256, decoded }: ProviderReply,
-  record: WholeRecord,
+  record: WholeAnswerRecord,
   body: Bytes,
-  beside: ReceiptBeside,
+  included: IncludedReceipt,
 ): DaemonsAnswer {
   return {
     body,
@@ -95,7 +95,7 @@ function daemonsAnswer(
     responseDigest: record.response_sha256,
     evidenceSha256,
     decoded,
-    signed: record.signed === null ? undefined : beside.take(record.signed),
+    signed: record.signed === null ? undefined : included.take(record.signed),
   }
 }
 

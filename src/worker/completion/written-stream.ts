@@ -1,5 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import type { ChunkOrder, StreamRecord } from '../../protocol/stream-record.ts'
+import type { StreamSpec, StreamRecord } from '../../protocol/stream-record.ts'
 import type { OwnSignal } from '../calls/own-signal.ts'
 import { LinkUnavailable, type Link } from '../link/link.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
@@ -41,15 +41,15 @@ const daemonLost = () => new LinkUnavailable('the enclave daemon cannot say how 
  */
 export class WrittenStream implements CommittedStream {
   readonly pumped: ChunkSource['pumped']
-  readonly #order: ChunkOrder
+  readonly #spec: StreamSpec
   readonly #source: ChunkSource
   readonly #deps: WrittenStreamDeps
   /** The record, where it was requested from the daemon. */
   #asked: Promise<StreamRecord> | undefined
 
-  constructor(order: ChunkOrder, source: ChunkSource, deps: WrittenStreamDeps) {
+  constructor(spec: StreamSpec, source: ChunkSource, deps: WrittenStreamDeps) {
     this.pumped = (onDisconnect) => source.pumped(onDisconnect)
-    this.#order = order
+    this.#spec = spec
     this.#source = source
     this.#deps = deps
   }
@@ -93,7 +93,7 @@ export class WrittenStream implements CommittedStream {
     }
     if (budget.aborted) giveUp()
     const forgetBudget = budget.onAbort(giveUp)
-    const watch = setInterval(() => this.#watchDaemon(), this.#order.idle_ms)
+    const watch = setInterval(() => this.#watchDaemon(), this.#spec.idle_ms)
     const taken = await this.#source.passTo(client).then(
       () => true,
       () => false,
@@ -130,7 +130,7 @@ export class WrittenStream implements CommittedStream {
     const { link } = this.#deps
     const record = await this.#source.record()
     if (record !== undefined && record !== '') return link.streamRecord(record)
-    this.#asked ??= link.endStream(this.#order.stream)
+    this.#asked ??= link.endStream(this.#spec.stream)
     return this.#asked
   }
 

@@ -1,7 +1,7 @@
 import type { HeldReservation } from '../storage/ledger-engine.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import { heldBy } from './account.ts'
-import { findSettled, receiptName, type Named, type Settled } from './settled.ts'
+import { findSettled, receiptName, type SettlementIds, type Settled } from './settled.ts'
 import type { Bill } from './settlement.ts'
 
 /** The settlements that are in the journal but not in the tables yet. */
@@ -58,9 +58,9 @@ export class PendingBills {
    * Looks up which settlements are stored in the tables. The returned functions answer for these entries, and also count
    * what is pending when they are called.
    */
-  lookUp(entries: readonly Named[]): {
-    readonly isSettled: (entry: Pick<Named, 'requestId'>) => boolean
-    readonly hasReceipt: (entry: Named) => boolean
+  lookUp(entries: readonly SettlementIds[]): {
+    readonly isSettled: (entry: Pick<SettlementIds, 'requestId'>) => boolean
+    readonly hasReceipt: (entry: SettlementIds) => boolean
   } {
     const stored: Settled = findSettled(this.#store, entries)
     return {

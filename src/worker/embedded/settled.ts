@@ -3,7 +3,7 @@ import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 
 /** What identifies a settlement and its receipt. */
-export interface Named extends Pick<SettlementEntry, 'requestId' | 'customerId'> {
+export interface SettlementIds extends Pick<SettlementEntry, 'requestId' | 'customerId'> {
   readonly receipt: { readonly id: string } | null
 }
 
@@ -19,7 +19,10 @@ const FIND_USAGE = 'SELECT id FROM usage WHERE id IN (SELECT value FROM json_eac
 const FIND_RECEIPTS = `SELECT customer_id, receipt_id FROM receipts WHERE (customer_id, receipt_id) IN (
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))`
 
-export function findSettled(store: Pick<SyncStore, 'run'>, entries: readonly Named[]): Settled {
+export function findSettled(
+  store: Pick<SyncStore, 'run'>,
+  entries: readonly SettlementIds[],
+): Settled {
   if (entries.length === 0) return { requests: new Set(), receipts: new Set() }
   const ids = entries.map(({ requestId }) => requestId)
   const requests = store.run(FIND_USAGE, [JSON.stringify(ids)]).rows

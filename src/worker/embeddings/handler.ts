@@ -6,13 +6,13 @@ import { failoverOf } from '../completion/header-members.ts'
 import { readChatBody, type ReadRequest } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
 import {
-  readWhole,
-  requestWhole,
-  serveWhole,
+  readWholeAnswer,
+  requestWholeAnswer,
+  serveWholeAnswer,
   type ReadAnswer,
-} from '../completion/whole-serving.ts'
+} from '../completion/serve-whole-answer.ts'
 import type { Context, Handler } from '../context.ts'
-import { readOnce } from '../idempotency/once.ts'
+import { readIdempotentRequest } from '../idempotency/idempotent-request.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { jsonText } from '../http/reply.ts'
 import { printInParts } from '../json/print-in-parts.ts'
@@ -41,12 +41,12 @@ export const createEmbeddings: Handler = async (request, context) => {
   refuseUsedUp(request, context, key)
   const clientRequest = await readChatBody(request, context)
   const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
-    const once = await readOnce(request, context, key, [clientRequest])
-    const earlier = await once?.earlierAnswer(request, moreCost)
-    return earlier ?? admit(request, context, { key, clientRequest, once })
+    const idempotent = await readIdempotentRequest(request, context, key, [clientRequest])
+    const earlier = await idempotent?.earlierAnswer(request, moreCost)
+    return earlier ?? admit(request, context, { key, clientRequest, idempotent })
   })
   if (begun instanceof Response) return begun
-  const { parsed, options, requestedRoute, admission, attempts, constraints, once } = begun
+  const { parsed, options, requestedRoute, admission, attempts, constraints, idempotent } = begun
   const receiptId = options.receipt ? context.newId() : null
   const { timeoutMs, hurried } = options
   const { customerId } = key
@@ -58,13 +58,13 @@ export const createEmbeddings: Handler = async (request, context) => {
     ...droppedNamesHeader([...parsed.dropped, ...unused]),
   }
   const terms = { admission, constraints, requestedRoute }
-  return serveWhole<Embedded>(
+  return serveWholeAnswer<Embedded>(
     {
       context,
       admission,
       receiptId,
       clientRequest,
-      once,
+      idempotent,
       attempts,
       timeoutMs,
       hurried,
@@ -75,8 +75,8 @@ export const createEmbeddings: Handler = async (request, context) => {
         const { upstream_model: model } = route.config
         const sent = utf8(JSON.stringify({ model, ...parsed.forwarded }))
         const call = { route, path: '/embeddings', body: sent, constraints }
-        return requestWhole(context, call, limitMs, progress, (answer) =>
-          readWhole(answer, { context, customerId, read }),
+        return requestWholeAnswer(context, call, limitMs, progress, (answer) =>
+          readWholeAnswer(answer, { context, customerId, read }),
         )
       },
       write: async ({ attempt, value: { answer } }) => {
@@ -96,7 +96,7 @@ export const createEmbeddings: Handler = async (request, context) => {
 async function admit(
   request: Request,
   context: Context,
-  { key, clientRequest, once }: ReadRequest,
+  { key, clientRequest, idempotent }: ReadRequest,
 ) {
   const given = parseEmbeddingsRequest(clientRequest)
   const parsed = {
@@ -118,9 +118,9 @@ async function admit(
     constraints: parsed.constraints,
     maxUsageOn: (route) => maxUsage(parsed, route),
     maxDelayMs: options.timeoutMs,
-    once,
+    idempotent,
   })
-  return { parsed, options, requestedRoute: plan.requestedRoute, ...admitted, once }
+  return { parsed, options, requestedRoute: plan.requestedRoute, ...admitted, idempotent }
 }
 
 /** Tokens that tokenizers add to each input. */

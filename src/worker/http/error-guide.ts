@@ -21,7 +21,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   missing_field: { means: 'A required member, field or path segment is missing.', remedy: correct },
   invalid_timeout_override: {
-    means: '`X-Service-Timeout-Seconds` is no positive whole number, or came with `stream: true`.',
+    means: '`X-Service-Timeout-Seconds` is not a positive whole number, or came with `stream: true`.',
     remedy: 'Correct the header, or leave it out with streams.',
   },
   invalid_attestation_constraint: {
@@ -50,7 +50,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: 'Leave out members that the model does not support.',
   },
   invalid_content_type: {
-    means: 'The body of a transcription is no `multipart/form-data` with a boundary.',
+    means: 'The body of a transcription is not `multipart/form-data` with a boundary.',
     remedy: 'Let the HTTP library set the Content-Type of the form.',
   },
   invalid_multipart: {
@@ -66,7 +66,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: 'Send valid audio; WAV and MP3 are understood best.',
   },
   unsupported_file_type: {
-    means: 'The file is no audio of an accepted type, or no route of the model takes its type.',
+    means: 'The file is not audio of an accepted type, or no route of the model takes its type.',
     remedy: 'Convert the file, for example to WAV.',
   },
   file_too_large: {
@@ -74,7 +74,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: 'Split or compress the file, or take another model.',
   },
   invalid_response_format: {
-    means: 'The `response_format` of a transcription is none of those supported.',
+    means: 'The `response_format` of a transcription is not one of those supported.',
     remedy: 'Use `json`, `text` or `verbose_json`.',
   },
   unauthorized: {

@@ -183,6 +183,6 @@ export function notToBeRepeated(error: unknown): unknown {
  * Ends the request of a client that has closed its connection. Nobody receives this error; logs and metrics count it as
  * caused by the client, not as a failure of the router.
  */
-export function clientLeft(): ApiError {
+export function clientDisconnected(): ApiError {
   return new ApiError('invalid_request_error', 'The client closed its connection.')
 }

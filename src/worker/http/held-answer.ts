@@ -51,7 +51,7 @@ export function heldAnswer(
         }
         const tooLate = () => breakOff('the client takes its answer too slowly')
         const deadline = startDeadline(GRACE_MS + length / MIN_BYTES_PER_MS, now, tooLate)
-        const leave = () => breakOff('the client has left')
+        const leave = () => breakOff('the client has disconnected')
         client.addEventListener('abort', leave, { signal: ended.signal })
         ended.signal.addEventListener('abort', () => deadline.stop())
       },

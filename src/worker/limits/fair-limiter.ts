@@ -1,4 +1,4 @@
-import { clientLeft, type ApiError } from '../http/errors.ts'
+import { clientDisconnected, type ApiError } from '../http/errors.ts'
 
 /** Limits of a shared resource. The unit of all amounts is the caller's choice (bytes, requests). */
 export interface FairLimits {
@@ -76,7 +76,7 @@ export class FairLimiter {
     this.#waiting.push(ticket)
     try {
       while (!this.#mayEnter(ticket)) {
-        if (deps.client?.aborted === true) throw clientLeft()
+        if (deps.client?.aborted === true) throw clientDisconnected()
         const waiting = this.#waiting.filter((other) => other.owner === owner).indexOf(ticket)
         if (waiting >= maxWaiting || deps.now() >= giveUpAt) throw refusal()
         await deps.pause(POLL_INTERVAL_MS)

@@ -22,7 +22,7 @@ export interface TurnLimits {
   /** Makes the error of a request that waited too long, or that found too many requests of its owner waiting. */
   readonly refusal: () => ApiError
   /** Makes the error of a request whose client disconnected before its turn; nobody receives it. */
-  readonly left: () => ApiError
+  readonly disconnected: () => ApiError
 }
 
 /** The owner of a request, and its cost in CPU time: 1 is a small request. */
@@ -92,20 +92,20 @@ export class FairTurns {
 
   /**
    * Runs the first part of a request's work when its turn comes, unless its client disconnects first.
-   * @throws ApiError made by `refusal` when it waited too long or too many are waiting, or by `left`
+   * @throws ApiError made by `refusal` when it waited too long or too many are waiting, or by `disconnected`
    */
   begin<Result>(
     turn: Turn & { readonly client: AbortSignal },
     deps: WaitDeps,
     work: Work<Result>,
   ): Promise<Result> {
-    const { maxWaiting, maxWaitMs, refusal, left } = this.#limits
+    const { maxWaiting, maxWaitMs, refusal, disconnected } = this.#limits
     const { cost, client } = turn
-    if (client.aborted) return Promise.reject(left())
+    if (client.aborted) return Promise.reject(disconnected())
     const owner = this.#owners.seen(turn.owner, deps.now(), this.#time)
     const run = () => this.#run({ owner, cost }, deps, work)
     if (this.#entersAtOnce(owner, cost, deps.now())) return run()
-    const refused = () => Promise.reject(client.aborted ? left() : refusal())
+    const refused = () => Promise.reject(client.aborted ? disconnected() : refusal())
     const place = owner.waiting.length
     if (place >= maxWaiting) return refused()
     const until = { giveUpAt: deps.now() + maxWaitMs, client }

@@ -53,7 +53,7 @@ export class HeldTurn {
    * Gives up the turn during a wait of perhaps seconds, so that others can run. Afterwards the work continues at once, even
    * beyond the limit on running requests: it has had its turn, and little of it is left.
    */
-  async aside<Result>(wait: () => Promise<Result>): Promise<Result> {
+  async yieldDuring<Result>(wait: () => Promise<Result>): Promise<Result> {
     this.#openWaits += 1
     this.#update()
     try {

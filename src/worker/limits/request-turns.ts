@@ -36,8 +36,8 @@ export class RequestTurns {
   }
 
   /** Awaits something that may take seconds, and meanwhile gives up the turn that the request holds, if any. */
-  aside<Result>(wait: () => Promise<Result>): Promise<Result> {
-    return this.#held === undefined ? wait() : this.#held.aside(wait)
+  yieldDuring<Result>(wait: () => Promise<Result>): Promise<Result> {
+    return this.#held === undefined ? wait() : this.#held.yieldDuring(wait)
   }
 
   async #during<Result>(held: HeldTurn, work: () => Promise<Result>): Promise<Result> {

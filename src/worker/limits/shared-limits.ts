@@ -1,4 +1,4 @@
-import { ApiError, clientLeft } from '../http/errors.ts'
+import { ApiError, clientDisconnected } from '../http/errors.ts'
 import { FairLimiter } from './fair-limiter.ts'
 import { FairTurns } from './fair-turns.ts'
 import { Refusals } from './refusals.ts'
@@ -43,7 +43,7 @@ export function openSharedLimits(now: () => number): SharedLimits {
       maxWaiting: 256,
       maxWaitMs: 30_000,
       refusal: tooManyRequests,
-      left: clientLeft,
+      disconnected: clientDisconnected,
     }),
     uploads: new FairLimiter({
       capacity: UPLOAD_MEMORY_BYTES,

@@ -1,6 +1,6 @@
 import type { SignRequest, SignResponse } from '../../protocol/link.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
-import { createMomentBatcher } from '../batching/moment-batcher.ts'
+import { createMicrotaskBatcher } from '../batching/microtask-batcher.ts'
 import { LastHeads, type LastHead } from './last-head.ts'
 import { LinkUnavailable, type SignedReceipt, type UnsignedReceipt } from './link.ts'
 
@@ -33,7 +33,7 @@ export function batchedSigning(
     if (known !== undefined) return known
     const heads = lastHeads.of(provider)
     // Settlements are coalesced before they are signed.
-    const signBatched = createMomentBatcher<UnsignedReceipt, Outcome>(host, {
+    const signBatched = createMicrotaskBatcher<UnsignedReceipt, Outcome>(host, {
       run: (receipts) => signAll(sign, heads, receipts),
       maxItems: MAX_RECEIPTS,
     })

@@ -14,7 +14,7 @@ import {
 import { providerProofSchema, type ProviderProof } from '../../protocol/provider-proof.ts'
 import { streamRecordSchema } from '../../protocol/stream-record.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
-import { wholeRecordSchema } from '../../protocol/whole-order.ts'
+import { wholeAnswerRecordSchema } from '../../protocol/whole-answer.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { OwnSignal } from '../calls/own-signal.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
@@ -27,7 +27,7 @@ import {
   type DecapsulateRefusal,
   type Link,
   type LinkFailure,
-  type ReceiptBeside,
+  type IncludedReceipt,
   type SignedReceipt,
   type ThreadWatch,
 } from './link.ts'
@@ -132,7 +132,7 @@ export class HttpLink implements Link {
     return this.#json(LINK_PATHS.config, linkConfigSchema)
   }
 
-  receiptBeside(provider: string): ReceiptBeside {
+  includedReceipt(provider: string): IncludedReceipt {
     const heads = this.#heads.of(provider)
     const { known } = heads
     const take = (signed: SignResponse): SignedReceipt => {
@@ -215,7 +215,7 @@ export class HttpLink implements Link {
   async egress(provider: string, path: string, init: LinkInit): Promise<CarriedAnswer> {
     const response = await this.#carried(provider, path, init)
     if (response.whole === undefined) return { response, whole: undefined }
-    const whole = wholeRecordSchema.safeParse(response.whole)
+    const whole = wholeAnswerRecordSchema.safeParse(response.whole)
     if (whole.success) return { response, whole: whole.data }
     throw this.#failure('malformed')
   }

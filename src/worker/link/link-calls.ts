@@ -1,4 +1,4 @@
-import type { WholeOrder } from '../../protocol/whole-order.ts'
+import type { WholeAnswerSpec } from '../../protocol/whole-answer.ts'
 import type { OwnSignal } from '../calls/own-signal.ts'
 import type { LinkAnswer } from './link-answer.ts'
 
@@ -6,7 +6,7 @@ import type { LinkAnswer } from './link-answer.ts'
 export type LinkInit = Omit<RequestInit, 'signal'> & {
   readonly signal?: OwnSignal
   /** Lets the daemon write the client's whole answer, where the call is a message. */
-  readonly whole?: WholeOrder | undefined
+  readonly whole?: WholeAnswerSpec | undefined
   /** Whether the answer to a call for a stream is small, because the stream itself comes in another way. */
   readonly hasSmallAnswer?: boolean
 }

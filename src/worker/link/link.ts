@@ -9,7 +9,7 @@ import type {
 import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
-import type { WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 import type { LinkAnswer } from './link-answer.ts'
 import type { LinkInit } from './link-calls.ts'
 
@@ -17,7 +17,7 @@ import type { LinkInit } from './link-calls.ts'
 export interface CarriedAnswer {
   readonly response: LinkAnswer
   /** The daemon's record, where it has written the client's whole answer; the body is then what the client receives. */
-  readonly whole: WholeRecord | undefined
+  readonly whole: WholeAnswerRecord | undefined
 }
 
 /**
@@ -40,7 +40,7 @@ export interface Link {
    */
   sign(exchange: UnsignedReceipt): Promise<SignedReceipt>
   /** Prepares for a receipt that the daemon signs together with a provider's answer. */
-  receiptBeside(provider: string): ReceiptBeside
+  includedReceipt(provider: string): IncludedReceipt
   /** The envelope's exact JSON text; with a nonce a fresh one. */
   attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
@@ -104,7 +104,7 @@ export interface SignedReceipt {
 }
 
 /** A receipt that comes together with an answer. */
-export interface ReceiptBeside {
+export interface IncludedReceipt {
   /** The SHA-256 of the head that need not be sent, where one is known. */
   readonly knownHead: string | undefined
   /**

@@ -27,7 +27,7 @@ const LARGE_MS = 60_000
 /**
  * Makes small calls as messages over one connection to the daemon, which costs about half of an HTTP request. All other
  * calls, and all calls while there is no such connection, go over HTTP. Both ways look the same to the caller (an answer, or
- * a call that broke off); but only a message can order a whole answer.
+ * a call that broke off); but only a message can request a whole answer.
  */
 export class MessageBinding implements LinkCalls {
   readonly #http: HttpCalls
@@ -101,7 +101,7 @@ export class MessageBinding implements LinkCalls {
       )
     }
     if (kind !== MESSAGE_KINDS.waiting) throw new Error('a message that only a worker sends')
-    // The path is not marked for an ordered stream: that its chunks came in the answer says nothing about the size of whole
+    // The path is not marked for a requested stream: that its chunks came in the answer says nothing about the size of whole
     // answers.
     if (!hasSmallAnswer) this.#largeAt.set(path, this.#host.now())
     return this.#fetchWaiting(waitingHeadSchema.parse(headJson).waiting, signal)
@@ -118,7 +118,7 @@ export class MessageBinding implements LinkCalls {
     })
     if (response.headers.get(EGRESS_ERROR_HEADER) !== 'not_found') return response
     await response.body?.cancel()
-    throw new Error('the answer does not wait any more')
+    throw new Error('the waiting answer is no longer there')
   }
 }
 

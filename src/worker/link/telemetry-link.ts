@@ -1,6 +1,6 @@
 import { LINK_PATHS } from '../../protocol/link.ts'
 import {
-  NO_OTHERS,
+  NO_OTHER_WORKERS,
   telemetryAnswerSchema,
   type TelemetryAnswer,
   type TelemetryReport,
@@ -27,8 +27,8 @@ export async function exchangeTelemetry(
     const init = { method: 'POST', body: JSON.stringify(report), signal }
     const answer = await binding.fetch(`${origin ?? BOUND_ORIGIN}${LINK_PATHS.telemetry}`, init)
     const json: unknown = await answer.json()
-    return telemetryAnswerSchema.safeParse(json).data ?? NO_OTHERS
+    return telemetryAnswerSchema.safeParse(json).data ?? NO_OTHER_WORKERS
   } catch {
-    return NO_OTHERS
+    return NO_OTHER_WORKERS
   }
 }

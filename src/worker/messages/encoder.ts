@@ -1,4 +1,4 @@
-import type { MessagesDoor } from '../../protocol/stream-record.ts'
+import type { MessagesFormat } from '../../protocol/stream-record.ts'
 import type { AnswerFormat, LastEvents } from '../completion/format.ts'
 import { messageBody } from '../formats/message-body.ts'
 import { blockEnd } from '../formats/message-json.ts'
@@ -22,8 +22,8 @@ export function messagesFormat({ promptEstimate, stopSequences }: AnswerOptions)
     idPrefix: 'msg_',
     chunkWriter: (head, takeMemory) =>
       new MessagesChunks(head, { promptEstimate, stopSequences, takeMemory }),
-    chunkFormat: () => orderedChunks(promptEstimate, stopSequences),
-    wholeFormat: () => doorOf(promptEstimate, stopSequences),
+    chunkFormat: () => streamFormat(promptEstimate, stopSequences),
+    wholeFormat: () => formatForDaemon(promptEstimate, stopSequences),
     lastEvents: () => LAST_EVENTS,
     wholeBody: (answer, head, usage, service) =>
       messageBody(answer, head, usage, service, stopSequences),
@@ -34,18 +34,18 @@ export function messagesFormat({ promptEstimate, stopSequences }: AnswerOptions)
  * The format for the daemon; undefined where the stop sequences are too long for a header, so the daemon must not write the
  * answer.
  */
-function doorOf(
+function formatForDaemon(
   prompt_estimate: number,
   stopSequences: readonly string[],
-): MessagesDoor | undefined {
+): MessagesFormat | undefined {
   const stop_sequences = [...stopSequences]
   const printed = encodeURIComponent(JSON.stringify(stop_sequences))
   if (printed.length > MAX_ORDERED_CHARACTERS) return undefined
   return { door: 'messages', prompt_estimate, stop_sequences }
 }
 
-function orderedChunks(promptEstimate: number, stopSequences: readonly string[]) {
-  const format = doorOf(promptEstimate, stopSequences)
+function streamFormat(promptEstimate: number, stopSequences: readonly string[]) {
+  const format = formatForDaemon(promptEstimate, stopSequences)
   return format && { format }
 }
 

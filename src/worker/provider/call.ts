@@ -9,11 +9,11 @@ import {
   EGRESS_UNATTESTED_HEADER,
 } from '../../protocol/link.ts'
 import {
-  printChunkOrder,
+  printStreamSpec,
   type ChunkAddress,
-  type ChunkOrder,
+  type StreamSpec,
 } from '../../protocol/stream-record.ts'
-import type { WholeOrder, WholeRecord } from '../../protocol/whole-order.ts'
+import type { WholeAnswerSpec, WholeAnswerRecord } from '../../protocol/whole-answer.ts'
 import { declaredLength } from '../http/declared-length.ts'
 import type { Link } from '../link/link.ts'
 import type { AnswerHeaders, LinkAnswer } from '../link/link-answer.ts'
@@ -23,12 +23,12 @@ import { watchConnect, type ProbeConnect } from './connect-watch.ts'
 import { AttemptFailure, SilentFailure, type Failure } from './failure.ts'
 import type { Provider, Route } from './route.ts'
 
-/** An order for chunks, and the data that the daemon gets for it in front of the provider's request. */
-export interface OrderedChunks {
-  readonly order: ChunkOrder
-  readonly ahead?: Bytes | undefined
+/** The specification of a stream that the daemon is asked to write, and the data that the daemon gets for it in front of the provider's request. */
+export interface RequestedStream {
+  readonly spec: StreamSpec
+  readonly preamble?: Bytes | undefined
   /** Where the daemon sends the chunks, instead of in the answer to the call. */
-  readonly seat?: ChunkAddress | undefined
+  readonly to?: ChunkAddress | undefined
 }
 
 /** One call of a provider's endpoint. */
@@ -48,9 +48,9 @@ export interface ProviderCall {
   /** What the client requires of the provider; the daemon checks it again on the connection that carries the request. */
   readonly constraints: Constraints | undefined
   /** Lets the daemon write the chunks of the client's stream, where the daemon carries the call. */
-  readonly ordered?: OrderedChunks | undefined
+  readonly requestedStream?: RequestedStream | undefined
   /** Lets the daemon write the client's whole answer, where the daemon carries the call. */
-  readonly orderedWhole?: WholeOrder | undefined
+  readonly wholeAnswer?: WholeAnswerSpec | undefined
   /** Classifies an answer of this endpoint whose status is not 200. */
   readonly classify: (status: number, headers: AnswerHeaders, body: Bytes, now: number) => Failure
 }
@@ -59,15 +59,15 @@ export interface ProviderCall {
 export interface ProviderReply {
   readonly response: LinkAnswer
   /**
-   * Set where the daemon writes what the client receives. `written`: the body is that; `sent`: it is sent to the seat of the
-   * order. Undefined: the body is the provider's.
+   * Set where the daemon writes what the client receives. `written`: the body is that; `sent`: it is sent to the address in the
+   * specification. Undefined: the body is the provider's.
    */
   readonly chunks: 'written' | 'sent' | undefined
   /**
    * The daemon's record of the answer, where it has written the client's whole answer; the body is then what the client
    * receives.
    */
-  readonly whole: WholeRecord | undefined
+  readonly whole: WholeAnswerRecord | undefined
   /** Whether the answer arrived compressed; the body is the decompressed content. */
   readonly decoded: boolean
   /** The answer's Content-Length, where it is certain to be the length of the body as read. */
@@ -155,25 +155,25 @@ export function streamOf({ response }: Pick<ProviderReply, 'response'>): Readabl
 
 /** The init of a call through the daemon. */
 function carriedInit(call: ProviderCall): LinkInit {
-  const { constraints, ordered, orderedWhole, body } = call
+  const { constraints, requestedStream, wholeAnswer, body } = call
   const { adapter, baseUrl } = call.route.provider
   const { headers, ...init } = providerInit(call, call.clock.signal)
   return {
     ...init,
     headers: {
       ...(constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
-      ...(ordered && { [EGRESS_CHUNKS_HEADER]: orderHeader(ordered) }),
+      ...(requestedStream && { [EGRESS_CHUNKS_HEADER]: streamSpecHeader(requestedStream) }),
       ...(adapter === 'none' && { [EGRESS_UNATTESTED_HEADER]: baseUrl }),
       ...headers,
     },
-    body: withAhead(body, ordered?.ahead),
-    whole: orderedWhole,
-    hasSmallAnswer: ordered?.seat !== undefined,
+    body: withPreamble(body, requestedStream?.preamble),
+    whole: wholeAnswer,
+    hasSmallAnswer: requestedStream?.to !== undefined,
   }
 }
 
-function orderHeader({ order, seat }: OrderedChunks): string {
-  return printChunkOrder(seat === undefined ? order : { ...order, to: seat })
+function streamSpecHeader({ spec, to }: RequestedStream): string {
+  return printStreamSpec(to === undefined ? spec : { ...spec, to })
 }
 
 /** @param signal the attempt's signal, in the form that the call needs */
@@ -193,11 +193,14 @@ function providerInit<Signal>(call: ProviderCall, signal: Signal) {
   }
 }
 
-function withAhead(body: ProviderCall['body'], ahead: Bytes | undefined): ProviderCall['body'] {
-  if (ahead === undefined) return body
+function withPreamble(
+  body: ProviderCall['body'],
+  preamble: Bytes | undefined,
+): ProviderCall['body'] {
+  if (preamble === undefined) return body
   if (body instanceof ReadableStream)
     throw new Error('internal error: a streamed body cannot carry data for the daemon')
-  return concatBytes(ahead, body)
+  return concatBytes(preamble, body)
 }
 
 async function callDirectly(call: ProviderCall): Promise<Response> {

@@ -1,6 +1,6 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import { MAX_AHEAD_BYTES, type ResponsesAhead } from '../../protocol/stream-record.ts'
-import type { AnswerFormat, LastEvents, OrderedFormat } from '../completion/format.ts'
+import { MAX_PREAMBLE_BYTES, type ResponsesPreamble } from '../../protocol/stream-record.ts'
+import type { AnswerFormat, LastEvents, StreamFormat } from '../completion/format.ts'
 import { extendItem, itemJson, newItem, type OutputItem } from '../formats/response-items.ts'
 import { incompleteReason, openingEvents, responseJson } from '../formats/response-json.ts'
 import { ResponsesChunks } from '../formats/responses-chunks.ts'
@@ -38,7 +38,7 @@ export function responsesFormat(options: AnswerOptions): AnswerFormat {
         opening: () => openingEvents(head, echo),
         takeMemory,
       }),
-    chunkFormat: (head) => orderedFormat(head, options),
+    chunkFormat: (head) => streamFormat(head, options),
     // The format would contain members of the request, which would have to travel to the daemon and back.
     wholeFormat: () => undefined,
     lastEvents: (head) => lastEvents(head, options),
@@ -48,17 +48,17 @@ export function responsesFormat(options: AnswerOptions): AnswerFormat {
 }
 
 /** The format for the daemon; undefined where the echoed members of the request are too large for it to hold. */
-function orderedFormat(
+function streamFormat(
   head: AnswerHead,
   { tools, encryptedContent, echo }: AnswerOptions,
-): OrderedFormat | undefined {
-  const given: ResponsesAhead = { opening: openingEvents(head, echo), tools: [...tools] }
-  const ahead = utf8(JSON.stringify(given))
-  if (ahead.length > MAX_AHEAD_BYTES) return undefined
+): StreamFormat | undefined {
+  const given: ResponsesPreamble = { opening: openingEvents(head, echo), tools: [...tools] }
+  const preamble = utf8(JSON.stringify(given))
+  if (preamble.length > MAX_PREAMBLE_BYTES) return undefined
   const encrypted_content = encryptedContent
   return {
-    format: { door: 'responses', encrypted_content, ahead_bytes: ahead.length },
-    ahead,
+    format: { door: 'responses', encrypted_content, ahead_bytes: preamble.length },
+    preamble,
   }
 }
 

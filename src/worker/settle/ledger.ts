@@ -49,7 +49,7 @@ export interface UsageEntry {
 export async function commitSettlement(
   db: Database,
   settlement: Settlement,
-  retry: Retry = ONCE_MORE,
+  retry: Retry = ONE_RETRY,
 ): Promise<{ readonly missingEvidence: readonly string[] }> {
   const entry = entryOf(settlement)
   const { outcome, missingEvidence } = await untilAnswered(() => ledgerOf(db).settle(entry), retry)
@@ -105,10 +105,10 @@ export interface Retry {
 }
 
 /** No retry: the caller tries again. */
-export const ONCE: Retry = { pausesMs: [], wait: pause, now: () => 0 }
+export const NO_RETRY: Retry = { pausesMs: [], wait: pause, now: () => 0 }
 
 /** One retry at once: for operations that are tried again later in any case. */
-export const ONCE_MORE: Retry = { pausesMs: [0], wait: pause, now: () => 0 }
+export const ONE_RETRY: Retry = { pausesMs: [0], wait: pause, now: () => 0 }
 
 /** Retries at once, for a lost connection, and then for longer than a supervisor takes to restart a process that died. */
 export function untilRestarted(now: () => number): Retry {

@@ -100,6 +100,6 @@ function nameLiteral(name: string): string {
 
 function wholeLiteral(value: number): string {
   if (!Number.isSafeInteger(value) || value < 0)
-    throw new Error('internal error: a limit that is no whole number')
+    throw new Error('internal error: a limit that is not a whole number')
   return String(value)
 }

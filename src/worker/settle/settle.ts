@@ -11,8 +11,8 @@ import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
 import {
   commitSettlement,
-  ONCE,
-  ONCE_MORE,
+  NO_RETRY,
+  ONE_RETRY,
   untilAnswered,
   untilRestarted,
   type Settlement,
@@ -143,7 +143,7 @@ export function settleWithoutReceipt(
  */
 export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Promise<void> {
   try {
-    await settleWithoutReceipt(exchange, deps, ONCE_MORE)
+    await settleWithoutReceipt(exchange, deps, ONE_RETRY)
   } catch (error) {
     if (error instanceof StorageUnavailable) throw error
     if (error instanceof ClaimLost) return release(exchange.requestId, deps)
@@ -168,7 +168,7 @@ async function commit(
   const settlement = settlementOf(exchange, deps, receipt)
   // No retry here: callers retry outside of the group and of the customer's turn, so that neither waits for an unavailable
   // storage.
-  const committed = await commitSettlement(deps.ledger, settlement, ONCE)
+  const committed = await commitSettlement(deps.ledger, settlement, NO_RETRY)
   deps.log('settled', {
     request_id: exchange.requestId,
     route: route.id,

@@ -1,5 +1,5 @@
 import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
-import { createMomentBatcher } from '../batching/moment-batcher.ts'
+import { createMicrotaskBatcher } from '../batching/microtask-batcher.ts'
 import { rowsOf, type BatchOutcome, type BatchRows } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import { ledgerBehind, type LedgerCall, type LedgerOutcome } from './ledger-calls.ts'
@@ -109,7 +109,7 @@ function batchedLedger(
   const batched = createBatcher<LedgerCall, LedgerOutcome>(host, rules)
   if (atOnce === undefined) return ledgerBehind(batched)
   // Settlements are coalesced already, and `atOnce` decides most other operations, so there is hardly anything to wait for.
-  const settle = createMomentBatcher<LedgerCall, LedgerOutcome>(host, rules)
+  const settle = createMicrotaskBatcher<LedgerCall, LedgerOutcome>(host, rules)
   return ledgerBehind((call) =>
     call.kind === 'settle' ? settle(call) : (atOnce(call) ?? batched(call)),
   )

@@ -28,16 +28,16 @@ export interface Database {
 }
 
 /** Performs a wait, of perhaps seconds, for a row that another transaction has locked. */
-export type Aside = <Result>(wait: () => Promise<Result>) => Promise<Result>
+export type YieldDuring = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 export interface Storage {
   /**
    * The rows of one customer. Writes through it must not change any other customer's account: an engine may lock, or read
    * again, only this one. The id must have passed its MAC check.
-   * @param aside performs waits for locked rows, for example so that other requests need not wait, too; by default they are
+   * @param yieldDuring performs waits for locked rows, for example so that other requests need not wait, too; by default they are
    *   simply awaited
    */
-  customer(id: string, aside?: Aside): Database
+  customer(id: string, yieldDuring?: YieldDuring): Database
   /** Data of no single customer (the directory secret, customer ids, signing keys), in the same database. */
   directory(): Database
 }

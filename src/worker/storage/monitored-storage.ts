@@ -27,7 +27,7 @@ export function monitoredStorage(
     new MonitoredDatabase(database, watch, ledgerOf(database))
   const directory = monitoredDatabase(storage.directory())
   return {
-    customer: (id, aside) => monitoredDatabase(storage.customer(id, aside)),
+    customer: (id, yieldDuring) => monitoredDatabase(storage.customer(id, yieldDuring)),
     directory: () => directory,
   }
 }

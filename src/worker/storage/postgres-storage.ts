@@ -2,7 +2,7 @@ import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
 import { rowsOf, storageError, type BatchOutcome } from './batch-outcome.ts'
 import {
   StorageUnavailable,
-  type Aside,
+  type YieldDuring,
   type Database,
   type Statement,
   type Storage,
@@ -54,14 +54,14 @@ const JOIN_TIMEOUT_MS = 10_000
 export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: PoolHost): Storage {
   const operate = operations(namespace, host)
   const plansText = createPlansText()
-  const database = (customerId: string | null, aside: Aside = atOnce): Database => ({
+  const database = (customerId: string | null, yieldDuring: YieldDuring = atOnce): Database => ({
     batch: async (statements) => {
       const run = () =>
         callObject(namespace, OBJECT, (target) => target.batch(customerId, statements))
       // Reads wait for no locked row.
-      return rowsOf(await (statements.every(isRead) ? run() : aside(run)))
+      return rowsOf(await (statements.every(isRead) ? run() : yieldDuring(run)))
     },
-    ledger: ledgerOf((name, item) => operate(name, item, aside), plansText, customerId ?? ''),
+    ledger: ledgerOf((name, item) => operate(name, item, yieldDuring), plansText, customerId ?? ''),
   })
   const directory = database(null)
   return { customer: database, directory: () => directory }
@@ -72,7 +72,7 @@ type Plans = AdmissionEntry['plans']
 /** Carries out one operation, together with others that arrive at the same time. */
 type Operate = (name: LedgerFunction, item: LedgerItem) => Promise<string | null>
 
-const atOnce: Aside = (wait) => wait()
+const atOnce: YieldDuring = (wait) => wait()
 
 function operations(namespace: ObjectNamespace<PoolTarget>, host: PoolHost) {
   const batcherOf = (name: LedgerFunction) =>
@@ -96,10 +96,10 @@ function operations(namespace: ObjectNamespace<PoolTarget>, host: PoolHost) {
       host.rowWaited?.(host.now() - begunAt)
     }
   }
-  return async (...[name, item, aside]: [...Parameters<Operate>, Aside]) => {
+  return async (...[name, item, yieldDuring]: [...Parameters<Operate>, YieldDuring]) => {
     const answer = await batchers[name](item)
     // The row is locked: only this operation waits for it, not those that shared its call.
-    const end = 'locked' in answer ? await aside(() => alone(name, item)) : answer
+    const end = 'locked' in answer ? await yieldDuring(() => alone(name, item)) : answer
     if (end.ok) return end.answer
     throw storageError(end.message, !end.unavailable)
   }

@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Constraints } from '../../protocol/constraints.ts'
 import type { Context } from '../context.ts'
-import type { Once } from '../idempotency/once.ts'
+import type { IdempotentRequest } from '../idempotency/idempotent-request.ts'
 import type { TranscriptionPlan } from '../routing/plan-transcription.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { TranscriptionRequest } from './request.ts'
@@ -28,7 +28,7 @@ export interface AdmittedTranscription {
   /** Form fields and request headers that have no effect on a transcription. */
   readonly unused: readonly string[]
   /** Of a request with an `Idempotency-Key`. */
-  readonly once: Once | undefined
+  readonly idempotent: IdempotentRequest | undefined
   /** The client's body bytes as received; the file is a view of them. */
   readonly clientRequest: Bytes
 }

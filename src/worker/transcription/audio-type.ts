@@ -44,7 +44,7 @@ export function audioOf({ bytes, name, type }: UploadedFile): Audio {
   const container = containerOf(bytes)
   const declared = type ?? ''
   if (container === undefined || !mayBeAudio(declared)) {
-    const message = `The file is no audio of an accepted type: ${Object.keys(EXTENSIONS).join(', ')}.`
+    const message = `The file is not audio of an accepted type: ${Object.keys(EXTENSIONS).join(', ')}.`
     throw new ApiError('unsupported_file_type', message, { param: 'file' })
   }
   if (isAudioType(declared)) return { type: declared, container }

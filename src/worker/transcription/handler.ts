@@ -5,7 +5,7 @@ import { authenticate, readApiKey } from '../auth/authenticate.ts'
 import type { PresentedKey } from '../auth/api-key.ts'
 import { constraintsOf } from '../http/attestation-member.ts'
 import { wantsReceipt } from '../../protocol/wants-receipt.ts'
-import { readOnce } from '../idempotency/once.ts'
+import { readIdempotentRequest } from '../idempotency/idempotent-request.ts'
 import { unusedHeaders } from '../provider/dropped-members.ts'
 import type { Route } from '../provider/route.ts'
 import type { ReadRequest } from '../completion/request-body.ts'
@@ -63,9 +63,9 @@ async function transcribeUpload(
   try {
     const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
       const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
-      const once = await readOnce(request, context, key, contentOf(form))
-      const earlier = await once?.earlierAnswer(request, moreCost)
-      return earlier ?? admit(request, context, form, { key, clientRequest, once })
+      const idempotent = await readIdempotentRequest(request, context, key, contentOf(form))
+      const earlier = await idempotent?.earlierAnswer(request, moreCost)
+      return earlier ?? admit(request, context, form, { key, clientRequest, idempotent })
     })
     return begun instanceof Response ? begun : await answerTranscription(begun)
   } finally {
@@ -78,7 +78,7 @@ async function admit(
   request: Request,
   context: Context,
   form: UploadForm,
-  { key, clientRequest, once }: ReadRequest,
+  { key, clientRequest, idempotent }: ReadRequest,
 ): Promise<AdmittedTranscription> {
   const given = checkForm(form)
   const parsed = {
@@ -97,7 +97,7 @@ async function admit(
     constraints: parsed.constraints,
     maxUsageOn: (route) => maxUsage(parsed, route),
     maxDelayMs: context.config.service.timeouts.transcription_ms,
-    once,
+    idempotent,
   })
   return {
     context,
@@ -107,7 +107,7 @@ async function admit(
     admission,
     receipt,
     unused: [...form.dropped, ...unusedHeaders(request.headers, UNUSED_HEADERS)],
-    once,
+    idempotent,
     clientRequest,
   }
 }

@@ -1,5 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import { serveWhole, type WrittenAnswer } from '../completion/whole-serving.ts'
+import { serveWholeAnswer, type WrittenAnswer } from '../completion/serve-whole-answer.ts'
 import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { droppedNamesHeader } from '../provider/dropped-members.ts'
@@ -24,7 +24,7 @@ import { requestTranscript, type TranscriptAnswer } from './attempt.ts'
 export function answerTranscription(admitted: AdmittedTranscription): Promise<Response> {
   const { context, plan } = admitted
   const receiptId = admitted.receipt ? context.newId() : null
-  return serveWhole<TranscriptAnswer>(
+  return serveWholeAnswer<TranscriptAnswer>(
     {
       ...admitted,
       receiptId,

@@ -19,8 +19,8 @@ const READ_COST = 4
  * The pause after a customer's query, as a multiple of the query's own duration without its wait for a turn, and its
  * maximum, ms.
  */
-const REST_RATIO = 3
-const MAX_REST_MS = 5_000
+const PAUSE_RATIO = 3
+const MAX_PAUSE_MS = 5_000
 
 const RETRY_AFTER_SECONDS = 5
 
@@ -33,7 +33,7 @@ export const listUsage: Handler = async (request, context) => {
   const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const query = readUsageQuery(new URL(request.url).searchParams)
   const page = await queryLedger(() =>
-    readUsagePage(ledgerWithRests(customerId, context), customerId, query),
+    readUsagePage(ledgerWithPauses(customerId, context), customerId, query),
   )
   return usagePage(page, query)
 }
@@ -53,7 +53,7 @@ async function exportUsage(request: Request, context: Context): Promise<Response
   const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const parameters = new URL(request.url).searchParams
   const query = readUsageQuery(parameters)
-  const ledger = ledgerWithRests(customerId, context)
+  const ledger = ledgerWithPauses(customerId, context)
   const readBefore = (seq: number | undefined, count: number) =>
     readRowsBefore(ledger, customerId, query, { seq, count })
   const limit = parameters.has('limit') ? query.limit : Number.POSITIVE_INFINITY
@@ -65,7 +65,7 @@ async function exportUsage(request: Request, context: Context): Promise<Response
  * some time: reading a part of a large ledger takes the storage tens of milliseconds, during which no other request is
  * served.
  */
-export function ledgerWithRests(
+export function ledgerWithPauses(
   customerId: string,
   { storage, shared, now, client, inTurn, waitUntil }: ReadContext,
 ): UsageLedger {
@@ -83,8 +83,8 @@ export function ledgerWithRests(
         }
       })
     } finally {
-      const restMs = Math.min(REST_RATIO * tookMs, MAX_REST_MS)
-      waitUntil(pause(restMs).then(() => place.leave()))
+      const pauseMs = Math.min(PAUSE_RATIO * tookMs, MAX_PAUSE_MS)
+      waitUntil(pause(pauseMs).then(() => place.leave()))
     }
   }
   return usageLedgerOf(ledger, (statements) => {

@@ -6,7 +6,7 @@ import { csvRecord, csvStream, wantsCsv } from '../http/csv.ts'
 import type { Operation } from '../http/operation.ts'
 import { readParameter, type ParameterForm } from '../http/query.ts'
 import { jsonText } from '../http/reply.ts'
-import { ledgerWithRests } from './handler.ts'
+import { ledgerWithPauses } from './handler.ts'
 import { readUsageQuery, USAGE_PARAMETERS } from './query.ts'
 import {
   GROUPINGS,
@@ -34,7 +34,7 @@ export const summarizeUsage: Handler = async (request, context) => {
   const parameters = new URL(request.url).searchParams
   const query = readUsageQuery(parameters)
   const groupings = readParameter(parameters, 'group_by', GROUP_BY) ?? ['day']
-  const ledger = ledgerWithRests(customerId, context)
+  const ledger = ledgerWithPauses(customerId, context)
   const summary = await summarize(ledger, customerId, query, groupings)
   const names = memberNames(groupings)
   return wantsCsv(request.headers)

@@ -56,12 +56,15 @@ describe('verify receipt', () => {
     expect(run.code).toBe(1)
   })
 
-  test('the front door is shown, and one that was not called or is not known fails', async () => {
+  test('the endpoint is shown, and one that was not called or is not known fails', async () => {
     const endpoint = '/v1/messages'
     const allowed = [...root(), '--allow-simulated']
     const judge = async (claimed: string, ...more: string[]) => {
       const claims = { iat: Math.floor(Date.now() / 1000), endpoint: claimed }
-      const path = await router.write('door.jws', await receiptOf(world, { claims, router: hop }))
+      const path = await router.write(
+        'endpoint.jws',
+        await receiptOf(world, { claims, router: hop }),
+      )
       return verify('receipt', path, '--jwks', file('jwks.json'), '--state', 'none', ...more)
     }
     const { router_attestation: hop } = readClaims(await readFile(file('receipt.json'), 'utf8'))
@@ -73,7 +76,7 @@ describe('verify receipt', () => {
     const other = await judge(endpoint, ...allowed, '--endpoint', '/v1/responses', '--json')
     expect(failedChecks(other)).toEqual(['endpoint'])
     const unknown = await judge('/v2/oracle', ...allowed)
-    expect(unknown.out).toContain('no front door is known as /v2/oracle')
+    expect(unknown.out).toContain('no endpoint is known as /v2/oracle')
     expect(unknown.code).toBe(1)
   })
 

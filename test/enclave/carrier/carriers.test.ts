@@ -2,10 +2,10 @@ import { EventEmitter } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { FromDaemon } from '../../../src/protocol/boot.ts'
 import { linkStateSchema, signResponseSchema } from '../../../src/protocol/link.ts'
-import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
+import { printStreamSpec } from '../../../src/protocol/stream-record.ts'
 import type { Changes } from '../../../src/enclave/carrier/changes.ts'
 import { startCarriers, type Carriers } from '../../../src/enclave/carrier/carriers.ts'
-import { hopKey, THE_ONE, type Facts } from '../../../src/enclave/carrier/facts.ts'
+import { hopKey, SINGLE_ROW, type Facts } from '../../../src/enclave/carrier/facts.ts'
 import { generateReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { jsonAnswer, readJson } from '../../../src/enclave/link/answer.ts'
@@ -89,8 +89,8 @@ beforeAll(async () => {
     attestation_strength: 'simulated',
   }
   whole = {
-    service: new Map([[THE_ONE, { generation: 1, connectMs: 10_000 }]]),
-    envelope: new Map([[THE_ONE, { sha256: 'ee'.repeat(32), until: 4_000_000_000_000 }]]),
+    service: new Map([[SINGLE_ROW, { generation: 1, connectMs: 10_000 }]]),
+    envelope: new Map([[SINGLE_ROW, { sha256: 'ee'.repeat(32), until: 4_000_000_000_000 }]]),
     providers: new Map([['nova', 'envelope']]),
     channels: new Map([['nova', proven]]),
     unattested: new Map(),
@@ -216,8 +216,8 @@ describe('carriers', () => {
   })
 
   it('report the state that was told last', async () => {
-    const service = new Map([[THE_ONE, { generation: 7, connectMs: 10_000 }]])
-    tell({ ...whole, service, envelope: new Map([[THE_ONE, { sha256: 'ee', until: 1 }]]) })
+    const service = new Map([[SINGLE_ROW, { generation: 7, connectMs: 10_000 }]])
+    tell({ ...whole, service, envelope: new Map([[SINGLE_ROW, { sha256: 'ee', until: 1 }]]) })
     const states = await Promise.all([call(0, '/v1/state'), call(1, '/v1/state')])
     const parsed = states.map((reply) => linkStateSchema.parse(reply.json()))
     expect(parsed.map(({ generation }) => generation)).toEqual([7, 7])
@@ -269,7 +269,7 @@ describe('carriers', () => {
 
   it('know a written stream where it was opened, and nowhere else', async () => {
     const stream = '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d'
-    const order = printChunkOrder({
+    const spec = printStreamSpec({
       stream,
       owner: 'cus_1',
       head: { id: 'x', created: 1, model: 'm' },
@@ -283,7 +283,7 @@ describe('carriers', () => {
     const body = call(0, '/v1/egress/nova/stream', {
       method: 'POST',
       body: '{}',
-      headers: { 'x-cmr-chunks': order },
+      headers: { 'x-cmr-chunks': spec },
     })
     const end = (index: number) => call(index, `/v1/streams/${stream}`, { method: 'DELETE' })
     await expect.poll(async () => (await end(0)).status, { timeout: PATIENCE }).toBe(200)
@@ -317,7 +317,7 @@ describe('a carrier that dies under load', () => {
         .poll(() => Math.min(own.length, other.length), { timeout: PATIENCE })
         .toBeGreaterThan(5)
       carriers.end(ports[0] ?? 0)
-      tell({ ...whole, service: new Map([[THE_ONE, { generation: 8, connectMs: 10_000 }]]) })
+      tell({ ...whole, service: new Map([[SINGLE_ROW, { generation: 8, connectMs: 10_000 }]]) })
       await expect
         .poll(() => said, { timeout: PATIENCE })
         .toEqual([

@@ -1,7 +1,7 @@
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { FactMirror, FactTeller } from '../../../src/enclave/carrier/fact-channel.ts'
-import { hopKey, NO_FACTS, THE_ONE, type Facts } from '../../../src/enclave/carrier/facts.ts'
+import { hopKey, NO_FACTS, SINGLE_ROW, type Facts } from '../../../src/enclave/carrier/facts.ts'
 import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
 import { evidenceFor } from '../../support/proven-channel.ts'
 
@@ -22,7 +22,7 @@ const channel = {
 
 const first: Facts = {
   ...NO_FACTS,
-  service: new Map([[THE_ONE, { generation: 1, connectMs: 100 }]]),
+  service: new Map([[SINGLE_ROW, { generation: 1, connectMs: 100 }]]),
   providers: new Map([
     ['nova', 'envelope'],
     ['vega', 'none'],
@@ -43,8 +43,8 @@ describe('facts told to another thread', () => {
 
   it('keep the objects that did not change, by which receipts share their heads', () => {
     const { hops } = mirror.facts
-    teller.tell({ ...first, service: new Map([[THE_ONE, { generation: 2, connectMs: 100 }]]) })
-    expect(mirror.facts.service.get(THE_ONE)?.generation).toBe(2)
+    teller.tell({ ...first, service: new Map([[SINGLE_ROW, { generation: 2, connectMs: 100 }]]) })
+    expect(mirror.facts.service.get(SINGLE_ROW)?.generation).toBe(2)
     expect(mirror.facts.hops.get(hopKey('vega', null))).toBe(hops.get(hopKey('vega', null)))
   })
 
@@ -64,9 +64,9 @@ describe('facts told to another thread', () => {
 
   it('arrive in a thread that asks for none too, so that nothing piles up', async () => {
     const received = new Promise((resolve) => port2.once('message', resolve))
-    teller.tell({ ...first, service: new Map([[THE_ONE, { generation: 9, connectMs: 100 }]]) })
+    teller.tell({ ...first, service: new Map([[SINGLE_ROW, { generation: 9, connectMs: 100 }]]) })
     await received
-    expect(mirror.facts.service.get(THE_ONE)?.generation).toBe(9)
+    expect(mirror.facts.service.get(SINGLE_ROW)?.generation).toBe(9)
     teller.close()
   })
 })

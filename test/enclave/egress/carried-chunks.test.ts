@@ -8,9 +8,9 @@ import type { MessageCaller } from '../../../src/enclave/link-server/message-cal
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import type { AnswerHead } from '../../../src/protocol/link-messages.ts'
-import { printChunkOrder, type ChunkOrder } from '../../../src/protocol/stream-record.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
-import { DOORS } from '../../support/doors.ts'
+import { printStreamSpec, type StreamSpec } from '../../../src/protocol/stream-record.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 import { provenAlways } from '../../support/proven-always.ts'
@@ -75,8 +75,8 @@ const answering =
     response.writeHead(status, headers).end(body)
   }
 
-const orderOf = (given: Partial<ChunkOrder> = {}): ChunkOrder => ({
-  ...CHUNK_ORDER,
+const specOf = (given: Partial<StreamSpec> = {}): StreamSpec => ({
+  ...STREAM_SPEC,
   stream: randomUUID(),
   to: { connection: CONNECTION, stream: 5 },
   ...given,
@@ -90,19 +90,19 @@ interface Told {
   readonly head?: AnswerHead
 }
 
-type Ask = (to: Set, order: ChunkOrder, body?: Uint8Array) => Promise<Told>
+type Ask = (to: Set, spec: StreamSpec, body?: Uint8Array) => Promise<Told>
 
-const overHttp: Ask = async ({ link }, order, body = Buffer.from('{"a":1}')) => {
-  const headers = { 'x-cmr-chunks': printChunkOrder(order) }
+const overHttp: Ask = async ({ link }, spec, body = Buffer.from('{"a":1}')) => {
+  const headers = { 'x-cmr-chunks': printStreamSpec(spec) }
   const answer = await link.post('nova', Buffer.from(body).toString(), headers)
   return { status: answer.status, chunks: answer.headers['x-cmr-chunks'], text: answer.text }
 }
 
-const asMessage: Ask = async ({ egress }, order, body = Buffer.from('{"a":1}')) => {
+const asMessage: Ask = async ({ egress }, spec, body = Buffer.from('{"a":1}')) => {
   const told = Promise.withResolvers<Told>()
   const caller: MessageCaller = {
-    hasLeft: false,
-    onceLeft: () => {},
+    hasDisconnected: false,
+    onceDisconnected: () => {},
     answer: (head, bytes) =>
       told.resolve({
         status: head.status,
@@ -113,7 +113,7 @@ const asMessage: Ask = async ({ egress }, order, body = Buffer.from('{"a":1}')) 
     breakOff: () => told.resolve({ status: 'broken', chunks: undefined, text: '' }),
     wait: () => told.resolve({ status: 'waiting', chunks: undefined, text: '' }),
   }
-  const headers = { 'content-type': 'application/json', 'x-cmr-chunks': printChunkOrder(order) }
+  const headers = { 'content-type': 'application/json', 'x-cmr-chunks': printStreamSpec(spec) }
   await egress.carryMessage({ provider: 'nova', path: '/chat/completions', headers, body, caller })
   return told.promise
 }
@@ -134,11 +134,11 @@ async function refusalOf(ask: Promise<Told>): Promise<unknown> {
 describe.each([
   ['over HTTP', overHttp],
   ['as a message', asMessage],
-] as const)('an order %s for chunks on a connection', (how, ask) => {
+] as const)('a stream specification %s for chunks on a connection', (how, ask) => {
   it('is answered at once, and the chunks and the record come on the connection', async () => {
     const given = await set(answering(TEXT + STOP))
-    const order = orderOf()
-    const told = await ask(given, order)
+    const spec = specOf()
+    const told = await ask(given, spec)
     expect([told.status, told.chunks, told.text]).toEqual([200, 'sent', ''])
     const { bytes, record } = await readAll(given.client, 5)
     expect(bytes.toString()).toContain('"Hello"')
@@ -149,16 +149,16 @@ describe.each([
         .update(TEXT + STOP)
         .digest('hex'),
     )
-    expect(given.egress.endStream(order.stream)).toEqual(record)
+    expect(given.egress.endStream(spec.stream)).toEqual(record)
     expect(given.provider.received()).not.toContain('x-cmr')
   })
 
   it('sends the provider no more than its request where other bytes precede that', async () => {
     const given = await set(answering(TEXT + STOP))
-    const ordered = DOORS['responses']?.format.chunkFormat(OPTIONS)
-    if (ordered?.ahead === undefined) throw new Error('something precedes the request')
-    const body = Buffer.concat([ordered.ahead, Buffer.from('{"a":1}')])
-    const told = await ask(given, orderOf({ format: ordered.format }), body)
+    const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
+    if (requested?.preamble === undefined) throw new Error('something precedes the request')
+    const body = Buffer.concat([requested.preamble, Buffer.from('{"a":1}')])
+    const told = await ask(given, specOf({ format: requested.format }), body)
     expect([told.status, told.chunks]).toEqual([200, 'sent'])
     const { bytes } = await readAll(given.client, 5)
     expect(bytes.toString()).toContain('event: response.output_text.delta')
@@ -172,7 +172,7 @@ describe.each([
   ])('is refused where its body %s', async (_what, body, length) => {
     const given = await set(answering(TEXT + STOP))
     const format = { door: 'responses', encrypted_content: false, ahead_bytes: length } as const
-    const refused = await refusalOf(ask(given, orderOf({ format }), Buffer.from(body)))
+    const refused = await refusalOf(ask(given, specOf({ format }), Buffer.from(body)))
     expect(refused).toMatchObject({ code: 'invalid_request' })
     expect(given.provider.received()).toBe('')
   })
@@ -182,14 +182,14 @@ describe.each([
       incoming.resume()
       response.writeHead(200, EVENTS).write(TEXT)
     })
-    const order = orderOf()
-    await ask(given, order)
+    const spec = specOf()
+    await ask(given, spec)
     const to = { connection: CONNECTION, stream: 6 }
-    const refused = await refusalOf(ask(given, { ...order, to }))
+    const refused = await refusalOf(ask(given, { ...spec, to }))
     expect(refused).toEqual({ code: 'invalid_request', message: 'the stream is not new' })
     // The number is free: another stream may have it.
-    expect((await ask(given, orderOf({ to }))).chunks).toBe('sent')
-    expect(given.egress.endStream(order.stream)).toMatchObject({ ending: { kind: 'stopped' } })
+    expect((await ask(given, specOf({ to }))).chunks).toBe('sent')
+    expect(given.egress.endStream(spec.stream)).toMatchObject({ ending: { kind: 'stopped' } })
   })
 
   it('is one for another way where the connection is not known, or the number in use', async () => {
@@ -201,27 +201,27 @@ describe.each([
       if (calls === 1) response.write(TEXT)
       else response.end(TEXT + STOP)
     })
-    const first = orderOf()
+    const first = specOf()
     expect((await ask(given, first)).chunks).toBe('sent')
-    const others = [orderOf(), orderOf({ to: { connection: OTHER, stream: 1 } })]
+    const others = [specOf(), specOf({ to: { connection: OTHER, stream: 1 } })]
     const expected = how === 'over HTTP' ? [200, 'written'] : ['waiting', undefined]
-    for (const order of others) {
-      const { status, chunks } = await ask(given, order)
+    for (const spec of others) {
+      const { status, chunks } = await ask(given, spec)
       expect([status, chunks]).toEqual(expected)
       // A stream that the worker writes itself has no record here.
-      expect(given.egress.endStream(order.stream) === undefined).toBe(how !== 'over HTTP')
+      expect(given.egress.endStream(spec.stream) === undefined).toBe(how !== 'over HTTP')
     }
     expect(given.egress.endStream(first.stream)).toMatchObject({ ending: { kind: 'stopped' } })
   })
 
   it('is one for the provider’s bytes where there is no room for its record', async () => {
     const given = await set(answering(TEXT + STOP), 0)
-    const order = orderOf()
-    const { status, chunks, text } = await ask(given, order)
+    const spec = specOf()
+    const { status, chunks, text } = await ask(given, spec)
     const expected =
       how === 'over HTTP' ? [200, undefined, TEXT + STOP] : ['waiting', undefined, '']
     expect([status, chunks, text]).toEqual(expected)
-    expect(given.egress.endStream(order.stream)).toBeUndefined()
+    expect(given.egress.endStream(spec.stream)).toBeUndefined()
   })
 
   it.each([
@@ -229,15 +229,15 @@ describe.each([
     ['compresses', 200, { ...EVENTS, 'content-encoding': 'gzip' }, 200],
   ])('passes on the answer of a provider that %s', async (_what, status, headers, expected) => {
     const given = await set(answering('null', status, headers))
-    const order = orderOf()
-    const told = await ask(given, order)
+    const spec = specOf()
+    const told = await ask(given, spec)
     const waits = how !== 'over HTTP' && status === 200
     expect(told).toMatchObject(
       waits
         ? { status: 'waiting', chunks: undefined }
         : { status: expected, chunks: undefined, text: 'null' },
     )
-    expect(given.egress.endStream(order.stream)).toBeUndefined()
+    expect(given.egress.endStream(spec.stream)).toBeUndefined()
   })
 
   it('ends as stopped with the connection, and its provider is let go', async () => {
@@ -247,12 +247,12 @@ describe.each([
       response.once('close', () => left.resolve(true))
       response.writeHead(200, EVENTS).write(TEXT)
     })
-    const order = orderOf()
-    await ask(given, order)
+    const spec = specOf()
+    await ask(given, spec)
     await given.client.next()
     given.client.socket.terminate()
     expect(await left.promise).toBe(true)
-    expect(given.egress.endStream(order.stream)).toMatchObject({
+    expect(given.egress.endStream(spec.stream)).toMatchObject({
       ending: { kind: 'stopped' },
       counts: { uncounted_text_bytes: 5 },
     })
@@ -262,10 +262,10 @@ describe.each([
     const given = await set(answering(TEXT + STOP))
     const to = { connection: 'one', stream: 1 }
     for (const wrong of [to, { ...to, connection: CONNECTION, stream: 2 ** 32 }]) {
-      const refused = await refusalOf(ask(given, orderOf({ to: wrong })))
+      const refused = await refusalOf(ask(given, specOf({ to: wrong })))
       expect(refused).toEqual({
         code: 'invalid_request',
-        message: 'the order for chunks is malformed',
+        message: 'the specification of the stream is malformed',
       })
     }
     expect(given.provider.received()).toBe('')
@@ -274,7 +274,7 @@ describe.each([
 
 it('the answer as a message names the evidence of its connection', async () => {
   const given = await set(answering(TEXT + STOP))
-  const { head } = await asMessage(given, orderOf())
+  const { head } = await asMessage(given, specOf())
   expect(head?.headers).toEqual({
     'content-type': 'text/event-stream',
     'x-cmr-chunks': 'sent',
@@ -286,8 +286,8 @@ it('a stream of many windows comes whole to a worker that takes it chunk by chun
   const event = `data: {"choices":[{"index":0,"delta":{"content":"${'word '.repeat(200)}"}}]}\n\n`
   const bytes = event.repeat(2_048)
   const given = await set(answering(bytes + STOP))
-  const order = orderOf({ idle_ms: 60_000 })
-  await overHttp(given, order)
+  const spec = specOf({ idle_ms: 60_000 })
+  await overHttp(given, spec)
   const { bytes: chunks, record } = await readAll(given.client, 5)
   expect(chunks.toString().split('"content":"word').length - 1).toBe(2_048)
   expect(record?.provider_sha256).toBe(

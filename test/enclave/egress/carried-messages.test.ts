@@ -6,10 +6,10 @@ import type { MessageCaller } from '../../../src/enclave/link-server/message-cal
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import type {
-  OrderedCall,
-  WriteWhole,
-  WrittenWhole,
-} from '../../../src/enclave/egress/ordered-whole.ts'
+  WholeAnswerCall,
+  WriteWholeAnswer,
+  WrittenWholeAnswer,
+} from '../../../src/enclave/egress/whole-answer-call.ts'
 import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { refusal } from '../../../src/enclave/link/answer.ts'
@@ -23,7 +23,7 @@ import {
   type RecordingProvider,
   type Respond,
 } from '../../support/recording-provider.ts'
-import { WHOLE_RECORD, wholeOrder } from '../../support/whole-order.ts'
+import { WHOLE_ANSWER_RECORD, wholeAnswerSpec } from '../../support/whole-answer-spec.ts'
 import { poolHasLooked } from '../../support/pool-look.ts'
 
 let key: DaemonTls
@@ -46,7 +46,7 @@ afterEach(async () => {
 async function set(
   respond: Respond,
   spki = key.spkiSha256,
-  writeWhole?: WriteWhole,
+  writeWholeAnswer?: WriteWholeAnswer,
 ): Promise<void> {
   provider = await startRecordingProvider(respond, key)
   const baseUrl = `https://127.0.0.1:${provider.port}/v1`
@@ -58,7 +58,7 @@ async function set(
     joiner: new ChunkJoiner({ now: Date.now }),
     now: Date.now,
     thread: 'thread',
-    ...(writeWhole && { writeWhole }),
+    ...(writeWholeAnswer && { writeWholeAnswer }),
     log: () => {},
   })
   server = createServer((incoming, response) => {
@@ -81,12 +81,12 @@ interface Told {
 function newCaller() {
   const told = Promise.withResolvers<Told>()
   let listener: (() => void) | undefined
-  const state = { hasLeft: false }
+  const state = { hasDisconnected: false }
   const caller: MessageCaller = {
-    get hasLeft() {
-      return state.hasLeft
+    get hasDisconnected() {
+      return state.hasDisconnected
     },
-    onceLeft: (given) => (listener = given),
+    onceDisconnected: (given) => (listener = given),
     answer: (head, body) =>
       told.resolve({ how: 'answer', head, text: Buffer.from(body).toString() }),
     breakOff: (head, part) =>
@@ -94,7 +94,7 @@ function newCaller() {
     wait: (id) => told.resolve({ how: 'waiting', id }),
   }
   const leave = () => {
-    state.hasLeft = true
+    state.hasDisconnected = true
     listener?.()
   }
   return { caller, told: told.promise, leave }
@@ -106,9 +106,9 @@ const headers = {
   authorization: 'Bearer k',
 }
 
-async function carry(more: Readonly<Record<string, string>> = {}, order?: unknown): Promise<Told> {
+async function carry(more: Readonly<Record<string, string>> = {}, spec?: unknown): Promise<Told> {
   const { caller, told } = newCaller()
-  const call = { provider: 'nova', path: '/chat', headers: { ...headers, ...more }, whole: order }
+  const call = { provider: 'nova', path: '/chat', headers: { ...headers, ...more }, whole: spec }
   await egress.carryMessage({ ...call, body: Buffer.from('{"a":1}'), caller })
   return told
 }
@@ -207,7 +207,7 @@ describe('a call as a message', () => {
     expect(await (await answer).text()).toBe('the start, the rest')
   })
 
-  it('gives a waiting answer in the order in which it came, also where its end is there already', async () => {
+  it('gives a waiting answer in the spec in which it came, also where its end is there already', async () => {
     const end = Promise.withResolvers<void>()
     await set(async (incoming, response) => {
       for await (const _ of incoming);
@@ -296,21 +296,21 @@ describe('a call as a message', () => {
     expect(provider.received()).toBe('')
   })
 
-  it('gets no answer that is none', async () => {
+  it('gets no invalid answer', async () => {
     await set((incoming) => void incoming.socket.end('nonsense\r\n\r\n'))
     await expect(carry()).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 })
 
-describe('an answer that was ordered whole', () => {
-  const order = wholeOrder()
-  let asked: { readonly call: OrderedCall; readonly answer: string }[]
+describe('an answer that was requested whole', () => {
+  const spec = wholeAnswerSpec()
+  let asked: { readonly call: WholeAnswerCall; readonly answer: string }[]
   beforeEach(() => {
     asked = []
   })
 
   const writing =
-    (written: WrittenWhole | undefined): WriteWhole =>
+    (written: WrittenWholeAnswer | undefined): WriteWholeAnswer =>
     (call, answer, awaits) => {
       asked.push({ call, answer: answer.toString() })
       setImmediate(() => awaits.tell(written))
@@ -318,18 +318,22 @@ describe('an answer that was ordered whole', () => {
 
   it('is written from the whole answer, and its record is beside it', async () => {
     const body = Buffer.from('{"for":"the client"}')
-    await set(whole(200, '{"of":"nova"}'), undefined, writing({ body, record: WHOLE_RECORD }))
-    const told = await carry({}, order)
+    await set(
+      whole(200, '{"of":"nova"}'),
+      undefined,
+      writing({ body, record: WHOLE_ANSWER_RECORD }),
+    )
+    const told = await carry({}, spec)
     expect(told).toMatchObject({
       how: 'answer',
       text: '{"for":"the client"}',
       head: {
         status: 200,
         headers: { 'content-length': '20', 'x-cmr-evidence-sha256': 'e0'.repeat(32) },
-        whole: WHOLE_RECORD,
+        whole: WHOLE_ANSWER_RECORD,
       },
     })
-    const call = { order, provider: 'nova', evidenceSha256: 'e0'.repeat(32) }
+    const call = { spec, provider: 'nova', evidenceSha256: 'e0'.repeat(32) }
     expect(asked).toMatchObject([{ call, answer: '{"of":"nova"}' }])
     expect(Buffer.from(asked[0]?.call.request ?? []).toString()).toBe('{"a":1}')
     expect(provider.received()).not.toContain('chatcmpl-1')
@@ -337,7 +341,7 @@ describe('an answer that was ordered whole', () => {
 
   it('is the provider’s where it cannot be written, without a record', async () => {
     await set(whole(200, '{"of":"nova"}'), undefined, writing(undefined))
-    const told = await carry({}, order)
+    const told = await carry({}, spec)
     expect(told).toMatchObject({ how: 'answer', text: '{"of":"nova"}' })
     expect(told.head).not.toHaveProperty('whole')
     expect(asked).toHaveLength(1)
@@ -356,20 +360,20 @@ describe('an answer that was ordered whole', () => {
     ['one in another coding', whole(200, 'zipped', { 'content-encoding': 'gzip' })],
     ['one that is no small one', whole(200, 'x'.repeat(SMALL_BODY_BYTES + 1))],
   ])('is not written from %s', async (_name, respond) => {
-    await set(respond, undefined, writing({ body: Buffer.from('{}'), record: WHOLE_RECORD }))
-    const told = await carry({}, order)
+    await set(respond, undefined, writing({ body: Buffer.from('{}'), record: WHOLE_ANSWER_RECORD }))
+    const told = await carry({}, spec)
     expect(told.head ?? {}).not.toHaveProperty('whole')
     expect(asked).toEqual([])
   })
 
-  it.each([null, {}, { ...order, format: { door: 'other' } }, { ...order, more: 1 }])(
-    'is refused where its order is %j, and the provider is not called',
+  it.each([null, {}, { ...spec, format: { door: 'other' } }, { ...spec, more: 1 }])(
+    'is refused where its specification is %j, and the provider is not called',
     async (malformed) => {
       await set(whole(200, '{}'))
       const refused = await carry({}, malformed).catch((error: unknown) => error)
       expect(refused).toMatchObject({
         code: 'invalid_request',
-        message: 'the order for a whole answer is malformed',
+        message: 'the specification of the whole answer is malformed',
       })
       expect(provider.received()).toBe('')
     },

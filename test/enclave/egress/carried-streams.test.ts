@@ -6,8 +6,8 @@ import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
-import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { printStreamSpec } from '../../../src/protocol/stream-record.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 import { startEgressLink } from '../../support/egress-link.ts'
 import { listen } from '../../support/listen.ts'
 import { provenAlways } from '../../support/proven-always.ts'
@@ -42,8 +42,8 @@ async function carry(
   return { egress, link, logged }
 }
 
-const order = (stream: string) => ({
-  'x-cmr-chunks': printChunkOrder({ ...CHUNK_ORDER, stream }),
+const spec = (stream: string) => ({
+  'x-cmr-chunks': printStreamSpec({ ...STREAM_SPEC, stream }),
 })
 
 const DELTA = `data: {"choices":[{"index":0,"delta":{"content":"${'word '.repeat(200)}"}}]}\n\n`
@@ -71,7 +71,7 @@ describe('a written stream', () => {
     closing.push(() => provider.close())
     const { egress, link } = await carry(provider)
     const stream = randomUUID()
-    const answer = await link.open('nova', 'a prompt', undefined, order(stream))
+    const answer = await link.open('nova', 'a prompt', undefined, spec(stream))
     expect(await standstill(() => sent)).toBeLessThan(DELTAS)
     const hash = createHash('sha256')
     let deltas = 0
@@ -108,7 +108,7 @@ describe('a written stream', () => {
     closing.push(() => provider.close())
     const { egress, link } = await carry(provider)
     const stream = randomUUID()
-    const answer = await link.open('nova', 'a prompt', undefined, order(stream))
+    const answer = await link.open('nova', 'a prompt', undefined, spec(stream))
     answer.on('error', () => {})
     await standstill(() => sent)
     answer.destroy()
@@ -129,7 +129,7 @@ describe('streams beyond those that may be open or not settled', () => {
     const streams = Array.from({ length: 4 }, () => randomUUID())
     const answers: { written: unknown; text: string }[] = []
     for (const stream of streams) {
-      const { headers, text } = await link.post('nova', 'a prompt', order(stream))
+      const { headers, text } = await link.post('nova', 'a prompt', spec(stream))
       answers.push({ written: headers['x-cmr-chunks'], text })
     }
     expect(answers.map(({ written }) => written)).toEqual([
@@ -147,7 +147,7 @@ describe('streams beyond those that may be open or not settled', () => {
     ])
     const finishes = streams.map((stream) => egress.endStream(stream)?.finish_reason)
     expect(finishes).toEqual(['stop', 'stop', undefined, undefined])
-    const { headers } = await link.post('nova', 'a prompt', order(randomUUID()))
+    const { headers } = await link.post('nova', 'a prompt', spec(randomUUID()))
     expect(headers['x-cmr-chunks']).toBe('written')
   })
 })

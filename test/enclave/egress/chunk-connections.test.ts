@@ -210,7 +210,7 @@ describe('a connection for chunks is closed, with its streams', () => {
     ['for a frame of text', '{}'],
     ['for a frame that is none', Uint8Array.of(8, 0, 0)],
     ['for an empty frame', new Uint8Array(0)],
-    ...(['call', 'leave', 'answer', 'broken', 'waiting', 'chunk', 'end'] as const).map(
+    ...(['call', 'cancel', 'answer', 'broken', 'waiting', 'chunk', 'end'] as const).map(
       (kind): [string, Uint8Array] => [`for a message \`${kind}\``, frameOf(MESSAGE_KINDS[kind])],
     ),
   ])('%s', async (_what, frame) => {
@@ -236,7 +236,7 @@ describe('a connection for chunks is closed, with its streams', () => {
     expect(text(await client.next())).toEqual([MESSAGE_KINDS.chunk, 1, '', 'more'])
   })
 
-  it('where the worker orders streams and reads nothing of what is sent', async () => {
+  it('where the worker requests streams and reads nothing of what is sent', async () => {
     const connections = new ChunkConnections()
     let unread = MAX_UNREAD_BYTES
     const client = await connect(connections, ONE, (socket) => {

@@ -56,8 +56,8 @@ function world() {
     open: (): Traced => {
       const traced = { pushed: '', sent: '', isRead: true, unread: [] }
       const source = {
-        rest: () => (traced.isRead = false),
-        wake: () => (traced.isRead = true),
+        pause: () => (traced.isRead = false),
+        resume: () => (traced.isRead = true),
       }
       const send = (bytes: Buffer) => (traced.sent += bytes.toString())
       const stream = Object.assign(traced, joiner.join(send, undefined, source))

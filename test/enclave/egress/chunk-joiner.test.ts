@@ -22,9 +22,9 @@ function opened(canRest = false) {
   })
   const open = () => {
     const sent: string[] = []
-    const source = { isRead: true, rest: () => {}, wake: () => {} }
-    source.rest = () => (source.isRead = false)
-    source.wake = () => (source.isRead = true)
+    const source = { isRead: true, pause: () => {}, resume: () => {} }
+    source.pause = () => (source.isRead = false)
+    source.resume = () => (source.isRead = true)
     const joined = joiner.join(
       (bytes) => sent.push(bytes.toString()),
       undefined,

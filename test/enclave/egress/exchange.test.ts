@@ -82,7 +82,7 @@ describe('an answer', () => {
   it.each([
     ['an interim answer that is never asked for', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['an upgrade', 'HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
-    ['bytes that are no HTTP', 'nonsense\r\n\r\n'],
+    ['bytes that are not HTTP', 'nonsense\r\n\r\n'],
     ['headers of more than 16 KiB', `${HEAD}x: ${'v'.repeat(17_000)}\r\n`],
     ['two lengths', `${HEAD}content-length: 1\r\ncontent-length: 7\r\n\r\n`],
   ])('is none: %s', async (_name, bytes) => {
@@ -90,7 +90,7 @@ describe('an answer', () => {
     const { status, text } = await link.post('nova', 'a prompt')
     const error = {
       code: 'provider_malformed',
-      message: 'the provider gave an answer that is none',
+      message: 'the provider gave an invalid answer',
     }
     expect([status, JSON.parse(text)]).toEqual([502, { error }])
   })

@@ -20,7 +20,7 @@ import {
   type ByteProvider,
   type ByteScript,
 } from '../../support/byte-provider.ts'
-import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
+import { printStreamSpec } from '../../../src/protocol/stream-record.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { provenAlways } from '../../support/proven-always.ts'
 import { HOSTILE_ANSWERS, HOSTILE_RECORDS, HOSTILE_STREAMS } from './hostile-answers.ts'
@@ -80,8 +80,8 @@ async function call(sent: OutgoingHttpHeaders = {}): Promise<string> {
 }
 
 /** Asks the daemon to write the chunks. */
-const chunkOrder = (): OutgoingHttpHeaders => ({
-  'x-cmr-chunks': printChunkOrder({
+const streamSpec = (): OutgoingHttpHeaders => ({
+  'x-cmr-chunks': printStreamSpec({
     stream: randomUUID(),
     owner: 'cus_1',
     head: { id: 'chatcmpl-1', created: 1, model: 'm' },
@@ -122,7 +122,7 @@ describe('the daemon survives', () => {
     async () => {
       for (const { name, bytes } of [...HOSTILE_ANSWERS, ...HOSTILE_STREAMS]) {
         provider.script = sending(bytes)
-        expect(`${name}: ${await call(chunkOrder())}`).toMatch(
+        expect(`${name}: ${await call(streamSpec())}`).toMatch(
           /: ([2-5]\d\d( provider_\w+)?|broken)$/,
         )
       }
@@ -137,7 +137,7 @@ describe('the daemon survives', () => {
         tls.write(`HTTP/1.1 200 OK\r\n\r\n${delta.repeat(40_000)}`)
         tls.end(Buffer.from(end, 'latin1'))
       }
-      const answer = await link.open('nova', 'a prompt', undefined, chunkOrder())
+      const answer = await link.open('nova', 'a prompt', undefined, streamSpec())
       answer.on('error', () => {})
       await once(answer, 'readable')
       answer.destroy()

@@ -77,16 +77,16 @@ function readByFits(answer: ProviderAnswer, connection: ProviderConnection, rand
   answer.on('data', (bytes) => {
     parts.push(bytes)
     if (random(6) === 0) {
-      connection.rest()
-      setTimeout(() => connection.wake(), random(5))
+      connection.pause()
+      setTimeout(() => connection.resume(), random(5))
     }
     if (random(6) === 0) {
       answer.pause()
       setTimeout(() => answer.resume(), random(5))
     }
   })
-  // Whoever lets it rest wakes it at the end.
-  answer.once('end', () => connection.wake())
+  // Whoever pauses it resumes it at the end.
+  answer.once('end', () => connection.resume())
   answer.once('end', () => resolve('end'))
   answer.once('close', () => resolve('close'))
   return { ended, body: () => Buffer.concat(parts) }

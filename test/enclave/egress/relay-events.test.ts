@@ -3,7 +3,7 @@ import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createProviderEgress } from '../../../src/enclave/egress/provider-egress.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { toHex } from '../../../src/protocol/bytes.ts'
-import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
+import { printStreamSpec } from '../../../src/protocol/stream-record.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { goldenStreams, providerBytes, replay } from '../../support/golden-streams.ts'
 import { proofsOf } from '../../support/proven-channel.ts'
@@ -126,8 +126,8 @@ describe('a stream of events whose chunks are joined', () => {
       keep_alive_ms: 60_000,
       record_ms: 60_000,
     }
-    const order = { 'x-cmr-chunks': printChunkOrder({ stream, head, ...limits }) }
-    const answer = await link.post('nova', PROMPT, order)
+    const spec = { 'x-cmr-chunks': printStreamSpec({ stream, head, ...limits }) }
+    const answer = await link.post('nova', PROMPT, spec)
     expect(answer.headers['x-cmr-chunks']).toBe('written')
     expect(answer.headers['x-cmr-evidence-sha256']).toBe('e0'.repeat(32))
     expect(answer.text).toContain(
@@ -153,9 +153,9 @@ describe('a stream of events whose chunks are joined', () => {
         request.resume()
         request.on('end', () => response.writeHead(500).end())
       })
-      const ahead = JSON.stringify({ opening: { text: 'event: x\n\n', count: 1 }, tools: [] })
-      const orderFor = (ahead_bytes: number) => ({
-        'x-cmr-chunks': printChunkOrder({
+      const preamble = JSON.stringify({ opening: { text: 'event: x\n\n', count: 1 }, tools: [] })
+      const headersFor = (ahead_bytes: number) => ({
+        'x-cmr-chunks': printStreamSpec({
           stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
           owner: 'cus_1',
           head: { id: 'resp_1', created: 1, model: 'm' },
@@ -168,22 +168,25 @@ describe('a stream of events whose chunks are joined', () => {
         }),
       })
       const prompt = 'p'.repeat(length)
-      const answer = await link.post('nova', ahead + prompt, orderFor(ahead.length))
+      const answer = await link.post('nova', preamble + prompt, headersFor(preamble.length))
       expect(answer.status).toBe(500)
       expect(provider.received()).toContain(`content-length: ${length}`)
       expect(provider.received().endsWith(`\r\n\r\n${prompt}`)).toBe(true)
-      const short = await link.post('nova', prompt, orderFor(length + 1))
+      const short = await link.post('nova', prompt, headersFor(length + 1))
       const error = { code: 'invalid_request', message: 'the request broke off' }
       expect(short).toMatchObject({ status: 400, text: JSON.stringify({ error }) })
     },
   )
 
   it.each(['', '%', '%7B%7D', 'written'])(
-    'with the malformed order %j is refused',
+    'with the malformed specification %j is refused',
     async (given) => {
       await set((_request, response) => void response.end())
       const answer = await link.post('nova', PROMPT, { 'x-cmr-chunks': given })
-      const error = { code: 'invalid_request', message: 'the order for chunks is malformed' }
+      const error = {
+        code: 'invalid_request',
+        message: 'the specification of the stream is malformed',
+      }
       expect(answer).toMatchObject({ status: 400, text: JSON.stringify({ error }) })
       expect(provider.connections()).toBe(0)
     },

@@ -48,8 +48,8 @@ type Told =
 async function call(over = egress): Promise<Told> {
   const { promise, resolve } = Promise.withResolvers<Told>()
   const caller: MessageCaller = {
-    hasLeft: false,
-    onceLeft: () => {},
+    hasDisconnected: false,
+    onceDisconnected: () => {},
     answer: (head, body) => resolve({ how: 'answer', head, text: Buffer.from(body).toString() }),
     breakOff: (head, part) => resolve({ how: 'broken', head, text: Buffer.from(part).toString() }),
     wait: () => resolve({ how: 'waiting' }),
@@ -150,9 +150,9 @@ describe('an answer as a message', () => {
       `${HEAD}content-length: 1\r\ncontent-length: 7\r\n\r\n{"a":1}`,
       'provider_malformed',
     ],
-    ['bytes that are no HTTP', 'nonsense\r\n\r\n', 'provider_malformed'],
+    ['bytes that are not HTTP', 'nonsense\r\n\r\n', 'provider_malformed'],
     ['headers of 17 KB', `${HEAD}x: ${'v'.repeat(17_000)}\r\n${one('a')}`, 'provider_malformed'],
-    ['a status that is none', `HTTP/1.1 700 X\r\ncontent-length: 1\r\n\r\na`, 'provider_malformed'],
+    ['an invalid status', `HTTP/1.1 700 X\r\ncontent-length: 1\r\n\r\na`, 'provider_malformed'],
     [
       'an interim answer that is never asked for',
       `HTTP/1.1 100 Continue\r\n\r\n${one('a')}`,

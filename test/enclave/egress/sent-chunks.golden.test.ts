@@ -3,15 +3,15 @@ import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
-import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { requestedStream } from '../../../src/enclave/egress/requested-stream.ts'
 import { SentChunks } from '../../../src/enclave/egress/sent-chunks.ts'
 import type { WorkerBody } from '../../../src/enclave/egress/worker-body.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
 import { MAX_CHUNK_BYTES, MESSAGE_KINDS } from '../../../src/protocol/link-messages.ts'
 import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
 import type { AnswerFormat } from '../../../src/worker/completion/format.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
-import { DOORS } from '../../support/doors.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import {
   goldenStreams,
   OPTIONS,
@@ -29,28 +29,28 @@ function write(
   body: WorkerBody,
   ended: (record: StreamRecord) => void = () => {},
 ): StreamRecord {
-  const ordered = format.chunkFormat(options)
-  if (ordered === undefined) throw new Error('the daemon may write this')
+  const requested = format.chunkFormat(options)
+  if (requested === undefined) throw new Error('the daemon may write this')
   const { id, created, model, includeReasoning } = options
-  const order = {
-    ...CHUNK_ORDER,
-    format: ordered.format,
+  const spec = {
+    ...STREAM_SPEC,
+    format: requested.format,
     head: { id, created, model },
     include_reasoning: includeReasoning,
   }
   const answer = new FakeAnswer()
   const stream = new WrittenStream(
-    orderedChunks(order, ordered.ahead ?? new Uint8Array(0)),
+    requestedStream(spec, requested.preamble ?? new Uint8Array(0)),
     answer,
     body,
     {
       joiner: new ChunkJoiner({ now: Date.now }),
-      source: { rest: () => {}, wake: () => {} },
+      source: { pause: () => {}, resume: () => {} },
       memory: new EventMemory(),
       now: Date.now,
       log: () => {},
       ended,
-      left: () => {},
+      disconnected: () => {},
     },
   )
   for (const piece of pieces) answer.emit('data', Buffer.from(piece))
@@ -89,13 +89,13 @@ function sent(...[format, options, pieces]: [AnswerFormat, ChatStreamOptions, Ui
 /** test/worker/stream/golden.test.ts cuts at every byte what both read. */
 const CUT_AT: Readonly<Record<string, number>> = { chat: 11, responses: 67, messages: 67 }
 
-describe.each(Object.entries(DOORS))('over the door %s', (door, { format }) => {
+describe.each(Object.entries(API_FORMATS))('in the format %s', (api, { format }) => {
   it.each(goldenStreams())(
     'the golden stream $file is sent as it would be answered, wherever it is cut',
     (golden) => {
       const options = { ...OPTIONS, ...golden.options }
       const bytes = providerBytes(golden)
-      for (let cut = 0; cut <= bytes.length; cut += CUT_AT[door] ?? 1) {
+      for (let cut = 0; cut <= bytes.length; cut += CUT_AT[api] ?? 1) {
         const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)]
         const { text, record } = sent(format, options, pieces)
         expect([cut, { text, record }]).toEqual([cut, answered(format, options, pieces)])

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
-import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { requestedStream } from '../../../src/enclave/egress/requested-stream.ts'
 import { ProviderAnswer } from '../../../src/enclave/egress/provider-answer.ts'
 import { SentChunks } from '../../../src/enclave/egress/sent-chunks.ts'
 import { canWrite, sendChunks } from '../../../src/enclave/egress/write-chunks.ts'
@@ -13,9 +13,9 @@ import {
   MESSAGE_KINDS,
   type LinkMessage,
 } from '../../../src/protocol/link-messages.ts'
-import type { ChunkOrder } from '../../../src/protocol/stream-record.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
-import { DOORS } from '../../support/doors.ts'
+import type { StreamSpec } from '../../../src/protocol/stream-record.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 import { recordOf } from './chunk-client.ts'
 
@@ -26,15 +26,15 @@ const MIB = 1024 * 1024
 const ASKED_AGAIN_MS = 15_000
 const LEFT_MS = 60_000
 const RECORD_MS = 3_660_000
-const ORDER: ChunkOrder = { ...CHUNK_ORDER, record_ms: RECORD_MS }
+const SPEC: StreamSpec = { ...STREAM_SPEC, record_ms: RECORD_MS }
 
 const delta = (content: string) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`
 const STOP = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 
 interface Given {
-  readonly order?: ChunkOrder
-  readonly ahead?: Uint8Array
+  readonly spec?: StreamSpec
+  readonly preamble?: Uint8Array
   readonly written?: WrittenStreams
   readonly memory?: EventMemory
 }
@@ -53,7 +53,7 @@ function answerOf(status = 200, headers: Record<string, string> = {}) {
 }
 
 /** A stream that is sent to a worker which takes what it is told to take. */
-function open({ order = ORDER, ahead = new Uint8Array(0), ...given }: Given = {}) {
+function open({ spec = SPEC, preamble = new Uint8Array(0), ...given }: Given = {}) {
   const { written = new WrittenStreams(1, () => {}), memory = new EventMemory(6 * MIB) } = given
   const sent: Pick<LinkMessage, 'kind' | 'body'>[] = []
   const chunks = new SentChunks((message) => sent.push(message))
@@ -62,8 +62,8 @@ function open({ order = ORDER, ahead = new Uint8Array(0), ...given }: Given = {}
   const ofKind = (wanted: LinkMessage['kind']) =>
     sent.filter(({ kind }) => kind === wanted).map(({ body }) => body)
   const bytes = () => Buffer.concat(ofKind(MESSAGE_KINDS.chunk))
-  sendChunks(orderedChunks(order, ahead), answer, chunks, {
-    open: { connection: { rest: () => {}, wake: () => {} } },
+  sendChunks(requestedStream(spec, preamble), answer, chunks, {
+    open: { connection: { pause: () => {}, resume: () => {} } },
     joiner: new ChunkJoiner({ now: Date.now }),
     memory,
     written,
@@ -107,10 +107,10 @@ const isFree = (memory: EventMemory) => {
 
 /** Responses hold their text until the end, and their record repeats it. */
 function openResponse(given: Given = {}) {
-  const ordered = DOORS['responses']?.format.chunkFormat(OPTIONS)
-  if (ordered === undefined) throw new Error('the daemon may write this')
-  const { format, ahead } = ordered
-  return open({ ...given, order: { ...ORDER, format }, ...(ahead && { ahead }) })
+  const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
+  if (requested === undefined) throw new Error('the daemon may write this')
+  const { format, preamble } = requested
+  return open({ ...given, spec: { ...SPEC, format }, ...(preamble && { preamble }) })
 }
 
 describe('a stream that is sent', () => {
@@ -124,16 +124,16 @@ describe('a stream that is sent', () => {
     expect(record?.client_sha256).toBe(createHash('sha256').update(bytes()).digest('hex'))
     expect(written.hasRoom()).toBe(true)
     vi.advanceTimersByTime(ASKED_AGAIN_MS - 1)
-    expect(written.has(ORDER.stream)).toBe(true)
+    expect(written.has(SPEC.stream)).toBe(true)
     vi.advanceTimersByTime(1)
-    expect([written.has(ORDER.stream), isFree(memory)]).toEqual([false, true])
+    expect([written.has(SPEC.stream), isFree(memory)]).toEqual([false, true])
   })
 
   it('holds the provider back while its worker takes nothing, and does not take it for silent', () => {
     const { answer, asked, bytes, chunks, ends, give, take } = open()
     give(delta('x'.repeat(MIB)))
     expect([bytes().length, asked]).toEqual([CHUNK_WINDOW_BYTES, ['pause']])
-    vi.advanceTimersByTime(100 * ORDER.idle_ms)
+    vi.advanceTimersByTime(100 * SPEC.idle_ms)
     expect([bytes().length, ends(), chunks.destroyed]).toEqual([CHUNK_WINDOW_BYTES, [], false])
     expect(bytes().toString()).not.toContain('keep-alive')
     const steps: number[] = []
@@ -149,10 +149,10 @@ describe('a stream that is sent', () => {
   it('takes a provider for silent again once its worker has taken enough', () => {
     const { asked, ends, give, take } = open()
     give(delta('x'.repeat(CHUNK_WINDOW_BYTES)))
-    vi.advanceTimersByTime(10 * ORDER.idle_ms)
+    vi.advanceTimersByTime(10 * SPEC.idle_ms)
     expect(ends()).toEqual([])
     while (!asked.includes('resume')) take()
-    vi.advanceTimersByTime(2 * ORDER.idle_ms)
+    vi.advanceTimersByTime(2 * SPEC.idle_ms)
     expect(ends()).toMatchObject([{ ending: { kind: 'idle' }, finish_reason: null }])
   })
 
@@ -171,7 +171,7 @@ describe('a stream that is sent', () => {
     give(delta('x'.repeat(2 * CHUNK_WINDOW_BYTES)), STOP)
     answer.finish()
     vi.advanceTimersByTime(RECORD_MS)
-    expect([written.has(ORDER.stream), written.hasRoom()]).toEqual([false, true])
+    expect([written.has(SPEC.stream), written.hasRoom()]).toEqual([false, true])
     while (ends().length === 0) take()
     expect(ends()).toMatchObject([{ finish_reason: 'stop' }])
   })
@@ -179,7 +179,7 @@ describe('a stream that is sent', () => {
   it('still gives all that was written, and its record twice, where the worker ends it', () => {
     const { bytes, ends, give, take, written } = open()
     give(delta('x'.repeat(2 * CHUNK_WINDOW_BYTES)))
-    const record = written.end(ORDER.stream)
+    const record = written.end(SPEC.stream)
     expect(record).toMatchObject({ ending: { kind: 'stopped' }, finish_reason: null })
     expect(ends()).toEqual([])
     while (ends().length === 0) take()
@@ -196,14 +196,14 @@ describe('a record that is too large for a message', () => {
     while (ends().length === 0) take()
     expect([ends(), written.hasRoom()]).toEqual([[undefined], false])
     vi.advanceTimersByTime(RECORD_MS - 1)
-    expect([written.has(ORDER.stream), written.hasRoom(), isFree(memory)]).toEqual([
+    expect([written.has(SPEC.stream), written.hasRoom(), isFree(memory)]).toEqual([
       true,
       false,
       false,
     ])
-    expect(written.end(ORDER.stream)).toMatchObject({ finish_reason: 'stop' })
+    expect(written.end(SPEC.stream)).toMatchObject({ finish_reason: 'stop' })
     vi.advanceTimersByTime(ASKED_AGAIN_MS)
-    expect([written.has(ORDER.stream), written.hasRoom(), isFree(memory)]).toEqual([
+    expect([written.has(SPEC.stream), written.hasRoom(), isFree(memory)]).toEqual([
       false,
       true,
       true,
@@ -219,9 +219,9 @@ describe('a stream that is cut', () => {
     expect(ends()).toMatchObject([{ ending: { kind: 'stopped' }, finish_reason: null }])
     expect(written.hasRoom()).toBe(true)
     vi.advanceTimersByTime(ASKED_AGAIN_MS - 1)
-    expect(written.has(ORDER.stream)).toBe(true)
+    expect(written.has(SPEC.stream)).toBe(true)
     vi.advanceTimersByTime(1)
-    expect([written.has(ORDER.stream), isFree(memory)]).toEqual([false, true])
+    expect([written.has(SPEC.stream), isFree(memory)]).toEqual([false, true])
     expect(asked).not.toContain('resume')
   })
 
@@ -234,10 +234,10 @@ describe('a stream that is cut', () => {
     chunks.drop()
     expect([ends(), written.hasRoom(), isFree(memory)]).toEqual([[], false, false])
     vi.advanceTimersByTime(LEFT_MS - 1 + more)
-    const record = written.end(ORDER.stream)
+    const record = written.end(SPEC.stream)
     expect(record?.ending).toEqual(more === 0 ? { kind: 'stopped' } : undefined)
     vi.advanceTimersByTime(ASKED_AGAIN_MS)
-    expect([written.has(ORDER.stream), written.hasRoom(), isFree(memory)]).toEqual([
+    expect([written.has(SPEC.stream), written.hasRoom(), isFree(memory)]).toEqual([
       false,
       true,
       true,
@@ -267,7 +267,7 @@ describe('a stream that is cut', () => {
     answer.finish()
     chunks.drop()
     vi.advanceTimersByTime(LEFT_MS - 1)
-    expect(written.end(ORDER.stream)).toMatchObject({ ending: { kind: 'complete' } })
+    expect(written.end(SPEC.stream)).toMatchObject({ ending: { kind: 'complete' } })
     expect(ends()).toEqual([])
   })
 
@@ -278,13 +278,13 @@ describe('a stream that is cut', () => {
     chunks.cut()
     expect(ends()).toEqual([undefined])
     vi.advanceTimersByTime(LEFT_MS - 1)
-    expect(written.end(ORDER.stream)).toMatchObject({ ending: { kind: 'complete' } })
+    expect(written.end(SPEC.stream)).toMatchObject({ ending: { kind: 'complete' } })
   })
 
   it('before its provider has said anything is known to the worker that asks', () => {
     const { chunks, written } = open()
     chunks.cut()
-    expect(written.end(ORDER.stream)).toMatchObject({ ending: { kind: 'stopped' } })
+    expect(written.end(SPEC.stream)).toMatchObject({ ending: { kind: 'stopped' } })
   })
 })
 
@@ -296,8 +296,8 @@ it('a stream whose name is in use is refused, and its number is free again; the 
   const closed = vi.fn<() => void>()
   chunks.once('close', closed)
   const again = () =>
-    sendChunks(orderedChunks(ORDER, new Uint8Array(0)), answerOf().answer, chunks, {
-      open: { connection: { rest: () => {}, wake: () => {} } },
+    sendChunks(requestedStream(SPEC, new Uint8Array(0)), answerOf().answer, chunks, {
+      open: { connection: { pause: () => {}, resume: () => {} } },
       joiner: new ChunkJoiner({ now: Date.now }),
       memory: first.memory,
       written: first.written,

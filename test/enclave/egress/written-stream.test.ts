@@ -4,12 +4,12 @@ import { Readable, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
-import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { requestedStream } from '../../../src/enclave/egress/requested-stream.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import {
   streamRecordSchema,
-  type ChunkOrder,
+  type StreamSpec,
   type StreamRecord,
 } from '../../../src/protocol/stream-record.ts'
 import type { AnswerFormat, LastEvents } from '../../../src/worker/completion/format.ts'
@@ -17,7 +17,7 @@ import { billedUsage } from '../../../src/worker/stream/billed-usage.ts'
 import { chatChunks } from '../../../src/worker/stream/chat-chunks.ts'
 import { countedAnswer } from '../../../src/worker/stream/streamed-answer.ts'
 import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
-import { BOUND, BROKEN_OFF, DOORS, writtenHere } from '../../support/doors.ts'
+import { BOUND, BROKEN_OFF, API_FORMATS, writtenHere } from '../../support/api-formats.ts'
 import {
   goldenStreams,
   OPTIONS,
@@ -29,10 +29,10 @@ import {
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
-function orderOf(
+function specOf(
   options: ChatStreamOptions = OPTIONS,
-  limits: Partial<ChunkOrder> = {},
-): ChunkOrder {
+  limits: Partial<StreamSpec> = {},
+): StreamSpec {
   const { id, created, model, includeReasoning } = options
   return {
     stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
@@ -54,12 +54,12 @@ function orderOf(
 
 /** A written stream between an answer and a response that are driven by hand. */
 function open(
-  order: ChunkOrder = orderOf(),
+  spec: StreamSpec = specOf(),
   room?: number,
   joiner = new ChunkJoiner({ now: Date.now }),
   memory = new EventMemory(),
-  ahead: Uint8Array = new Uint8Array(0),
-  ordered = orderedChunks(order, ahead),
+  preamble: Uint8Array = new Uint8Array(0),
+  requested = requestedStream(spec, preamble),
 ) {
   const answer = new Readable({ read: () => {} })
   const sent: Buffer[] = []
@@ -75,9 +75,9 @@ function open(
   let ends = 0
   const logged: string[] = []
   const dropped: (() => void)[] = []
-  const stream = new WrittenStream(ordered, answer, response, {
+  const stream = new WrittenStream(requested, answer, response, {
     joiner,
-    source: { rest: () => {}, wake: () => {} },
+    source: { pause: () => {}, resume: () => {} },
     memory,
     now: Date.now,
     log: (event) => logged.push(event),
@@ -85,7 +85,7 @@ function open(
       ends += 1
       dropped.push(drop)
     },
-    left: () => {},
+    disconnected: () => {},
   })
   return {
     answer,
@@ -118,10 +118,10 @@ function written(
   options: ChatStreamOptions,
   byDefault?: string,
 ) {
-  const ordered = format.chunkFormat(options)
-  if (ordered === undefined) throw new Error('the daemon may write this')
-  const order = orderOf(options, { format: ordered.format })
-  const opened = open(order, undefined, undefined, undefined, ordered.ahead)
+  const requested = format.chunkFormat(options)
+  if (requested === undefined) throw new Error('the daemon may write this')
+  const spec = specOf(options, { format: requested.format })
+  const opened = open(spec, undefined, undefined, undefined, requested.preamble)
   for (const piece of pieces) opened.give(piece)
   opened.over()
   const record = streamRecordSchema.parse(JSON.parse(JSON.stringify(opened.stream.stop())))
@@ -156,7 +156,7 @@ function lastEvent(record: StreamRecord, last: LastEvents): string {
 /** test/worker/stream/golden.test.ts cuts at every byte what both read. */
 const CUT_AT: Readonly<Record<string, number>> = { chat: 5, responses: 37, messages: 37 }
 
-describe.each(Object.entries(DOORS))('over the door %s', (door, { format }) => {
+describe.each(Object.entries(API_FORMATS))('in the format %s', (api, { format }) => {
   describe.each(goldenStreams())('the golden stream $file', (golden) => {
     const options = { ...OPTIONS, ...golden.options }
     const bytes = providerBytes(golden)
@@ -166,7 +166,7 @@ describe.each(Object.entries(DOORS))('over the door %s', (door, { format }) => {
     const right = { text: whole, facts: { outcome, digested: true, ends: 1 } }
 
     it('is written as the worker would write it, wherever it is cut', () => {
-      const step = CUT_AT[door] ?? 1
+      const step = CUT_AT[api] ?? 1
       const seen = new Set<string>()
       for (let cut = 0; cut <= bytes.length; cut += step) {
         const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)]
@@ -240,7 +240,7 @@ describe('a stream that the daemon writes', () => {
   ])(
     'whose provider falls silent is %s, by whether it had a finish reason',
     async (kind, pieces) => {
-      const opened = open(orderOf(OPTIONS, { idle_ms: 20 }))
+      const opened = open(specOf(OPTIONS, { idle_ms: 20 }))
       for (const piece of pieces) opened.give(piece)
       await new Promise((resolve) => opened.response.once('finish', resolve))
       expect(opened.stream.stop().ending).toEqual({ kind })
@@ -248,7 +248,7 @@ describe('a stream that the daemon writes', () => {
   )
 
   it('does not take a client that does not read for a silent provider, and sends it no comments', async () => {
-    const opened = open(orderOf(OPTIONS, { idle_ms: 50, keep_alive_ms: 150 }), 1)
+    const opened = open(specOf(OPTIONS, { idle_ms: 50, keep_alive_ms: 150 }), 1)
     opened.give(TEXT)
     expect(opened.answer.isPaused()).toBe(true)
     await delay(400)
@@ -266,7 +266,7 @@ describe('a stream that the daemon writes', () => {
 
   it('does not take one for it either whose chunks were joined and sent later', async () => {
     const joiner = new ChunkJoiner({ now: Date.now, chunksPerSecond: 1 })
-    const opened = open(orderOf(OPTIONS, { idle_ms: 600 }), 1_024, joiner)
+    const opened = open(specOf(OPTIONS, { idle_ms: 600 }), 1_024, joiner)
     opened.give(TEXT)
     opened.give(utf8(`data: {"choices":[{"delta":{"content":"${'x'.repeat(2_000)}"}}]}\n\n`))
     await expect.poll(() => opened.answer.isPaused()).toBe(true)
@@ -276,7 +276,7 @@ describe('a stream that the daemon writes', () => {
   })
 
   it('sends comments while the provider is silent, which are part of the digest', async () => {
-    const opened = open(orderOf(OPTIONS, { keep_alive_ms: 10 }))
+    const opened = open(specOf(OPTIONS, { keep_alive_ms: 10 }))
     opened.give(TEXT)
     await expect.poll(() => opened.text).toMatch(/Hello.*\n\n(: keep-alive\n\n){2,}$/s)
     const record = opened.stream.stop()
@@ -291,7 +291,7 @@ describe('events too large for what every stream may hold', () => {
   it('share a total, each customer a part of it, and the stream that exceeds it ends as broken, without output', () => {
     const memory = new EventMemory(6 * MIB)
     const [first, ...others] = Array.from({ length: 8 }, (_, index) =>
-      open(orderOf(OPTIONS, { owner: `cus_${index}` }), undefined, undefined, memory),
+      open(specOf(OPTIONS, { owner: `cus_${index}` }), undefined, undefined, memory),
     )
     const last = others.pop()
     if (!first || !last) throw new Error('eight streams were opened')
@@ -306,7 +306,7 @@ describe('events too large for what every stream may hold', () => {
 
   it.each(['complete', 'stopped'])('give their memory back when the stream is %s', (how) => {
     const memory = new EventMemory(6 * MIB)
-    const one = open(orderOf(), undefined, undefined, memory)
+    const one = open(specOf(), undefined, undefined, memory)
     one.give(begun)
     if (how === 'complete') one.give(utf8('"},"finish_reason":"stop"}]}\n\n'))
     if (how === 'complete') one.over()
@@ -320,10 +320,10 @@ describe('text that is held until the end of an answer', () => {
 
   /** A response of which nothing was sent yet. */
   function opened(memory: EventMemory) {
-    const ordered = DOORS['responses']?.format.chunkFormat(OPTIONS)
-    if (ordered === undefined) throw new Error('the daemon may write this')
-    const order = orderOf(OPTIONS, { format: ordered.format })
-    return open(order, undefined, undefined, memory, ordered.ahead)
+    const requested = API_FORMATS['responses']?.format.chunkFormat(OPTIONS)
+    if (requested === undefined) throw new Error('the daemon may write this')
+    const spec = specOf(OPTIONS, { format: requested.format })
+    return open(spec, undefined, undefined, memory, requested.preamble)
   }
 
   /** A response of which `characters` were sent, in pieces that are no large events unless `size` makes them such. */
@@ -375,14 +375,14 @@ describe('text that is held until the end of an answer', () => {
 })
 
 it('a stream whose closing events cannot be written ends all the same, as broken', () => {
-  const order = orderOf()
+  const spec = specOf()
   const openWriter = () => ({
-    ...chatChunks(order.head),
+    ...chatChunks(spec.head),
     finish: () => {
       throw new RangeError('Invalid string length')
     },
   })
-  const opened = open(order, undefined, undefined, undefined, undefined, { order, openWriter })
+  const opened = open(spec, undefined, undefined, undefined, undefined, { spec, openWriter })
   opened.give(TEXT)
   opened.give(STOP)
   opened.over()
@@ -391,9 +391,9 @@ it('a stream whose closing events cannot be written ends all the same, as broken
   expect([opened.ends, opened.logged]).toEqual([1, ['link_failed']])
 })
 
-it('an order whose opening is malformed is refused', () => {
+it('a specification whose opening is malformed is refused', () => {
   const format = { door: 'responses', encrypted_content: false, ahead_bytes: 2 } as const
-  expect(() => orderedChunks(orderOf(OPTIONS, { format }), utf8('{}'))).toThrow(
-    'what the order for chunks needs is malformed',
+  expect(() => requestedStream(specOf(OPTIONS, { format }), utf8('{}'))).toThrow(
+    'the preamble of the request is malformed',
   )
 })

@@ -79,7 +79,7 @@ export function callMessage(id: number, head: CallHead | string, body = ''): Lin
 }
 
 export const leaveMessage = (id: number): LinkMessage => ({
-  kind: MESSAGE_KINDS.leave,
+  kind: MESSAGE_KINDS.cancel,
   id,
   head: '',
   body: new Uint8Array(0),

@@ -106,7 +106,7 @@ describe('calls as messages', () => {
     ['a body that is no JSON', ECHO, '{', 400, 'invalid_request'],
     ['a body that is too large', ECHO, `"${'x'.repeat(100)}"`, 413, 'request_too_large'],
     ['an error', { path: '/broken', headers: {} }, '', 500, 'internal'],
-    ['an answer that is no message', { path: '/huge', headers: {} }, '', 500, 'internal'],
+    ['an answer that is not a message', { path: '/huge', headers: {} }, '', 500, 'internal'],
     ['a head that is no JSON', '{', '', 400, 'invalid_request'],
     ['a head of another form', '{"path":"echo","headers":{}}', '', 400, 'invalid_request'],
     ['an egress path without a provider', carried('/'), '', 400, 'invalid_request'],
@@ -134,7 +134,7 @@ describe('calls as messages', () => {
     const left = Promise.withResolvers<void>()
     carry = async (call) => {
       calls.push(call)
-      call.caller.onceLeft(() => left.resolve())
+      call.caller.onceDisconnected(() => left.resolve())
     }
     const client = await open()
     const head = { ...carried('/nova/chat?x=1'), headers: { accept: 'application/json' } }
@@ -143,7 +143,7 @@ describe('calls as messages', () => {
     const [call] = calls
     expect(call).toMatchObject({ provider: 'nova', path: '/chat?x=1', headers: head.headers })
     expect(Buffer.from(call?.body ?? []).toString()).toBe('body')
-    expect(call?.caller.hasLeft).toBe(true)
+    expect(call?.caller.hasDisconnected).toBe(true)
     call?.caller.answer({ status: 200, headers: {} }, Buffer.from('late'))
     // The id is free again, and whoever has it now gets no answer to the first.
     client.send(callMessage(5, head, 'next'))
@@ -159,7 +159,7 @@ describe('calls as messages', () => {
       const left = Promise.withResolvers<true>()
       const begun = Promise.withResolvers<void>()
       carry = async ({ caller }) => {
-        caller.onceLeft(() => left.resolve(true))
+        caller.onceDisconnected(() => left.resolve(true))
         begun.resolve()
       }
       const client = await open()

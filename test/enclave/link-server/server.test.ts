@@ -8,7 +8,7 @@ import { jsonAnswer, readJson } from '../../../src/enclave/link/answer.ts'
 import {
   startLinkServer,
   type LinkServer,
-  type StrangerLimits,
+  type UnauthenticatedLimits,
 } from '../../../src/enclave/link-server/server.ts'
 import type { LinkServerPlan } from '../../../src/protocol/boot.ts'
 import { callLink } from '../link-client.ts'
@@ -194,7 +194,7 @@ describe('connections that never finish their handshake', () => {
   })
 
   /** A server with these limits, which answers, and connections to it that send nothing. */
-  async function beset(limits: StrangerLimits, count: number) {
+  async function beset(limits: UnauthenticatedLimits, count: number) {
     limited = await startLinkServer(plan(), (_request, response) => response.end('{}'), { limits })
     const { port } = limited
     const closed: number[] = []

@@ -50,7 +50,7 @@ describe('what a guest runs', () => {
     )
     for (const wrong of ['9100', '{', '{"port":80,"tls_port":9101,"identity":{}}']) {
       expect(() => planService(simulated, { standin: wrong })).toThrow(
-        new HostInputError('the description of the stand-in provider is none'),
+        new HostInputError('the description of the stand-in provider is malformed'),
       )
     }
   })

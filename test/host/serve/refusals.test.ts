@@ -287,11 +287,11 @@ describe('the way to the database', () => {
     const { certPem } = await authority.issue('db.example')
     const address = 'postgres://u:p@db.example/x'
     expect(at(address, { database_ca: `${authority.rootPem}\n${certPem}` })).toEqual([
-      'service.database_ca: has a certificate that is no authority',
+      'service.database_ca: has a certificate that is not of a certificate authority',
     ])
     const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'
     expect(at(address, { database_ca: broken })).toEqual([
-      'service.database_ca: has a certificate that is no authority',
+      'service.database_ca: has a certificate that is not of a certificate authority',
     ])
   })
 })

@@ -80,9 +80,9 @@ describe('the tables of a comparison', () => {
     expect(table).toMatch(/\| 39 +\| 118 +\| 0 of 1/)
   })
 
-  it('have a row for each door, beside the chat door of the same router', () => {
+  it('have a row for each endpoint, beside the chat endpoint of the same router', () => {
     const systems = [system('router', {}), system('embeddings', { cpuUs: 80 })]
-    expect(tablesOf('Front doors', systems)).toMatch(/\| embeddings \|.*\| 80 +\| 0\.80/)
+    expect(tablesOf('Endpoints', systems)).toMatch(/\| embeddings \|.*\| 80 +\| 0\.80/)
     expect(tablesOf('Whole answers', systems)).not.toContain('embeddings')
   })
 })

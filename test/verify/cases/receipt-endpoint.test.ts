@@ -4,7 +4,7 @@ import { judgeReceipt, receiptOf } from '../../support/synthetic-receipt.ts'
 import { makeWorld, type World } from '../../support/synthetic-world.ts'
 import { expectOnly, failures } from '../../support/verdicts.ts'
 
-/** The front door that a receipt names. */
+/** The endpoint that a receipt names. */
 
 let world: World
 
@@ -29,7 +29,7 @@ describe('endpoint', () => {
   test.each(['/v2/oracle', '', '/v1/messages/', '/V1/messages', 'chat'])(
     '"%s" is refused by name',
     async (endpoint) => {
-      expectOnly(await judge({ endpoint }), 'endpoint', `no front door is known as ${endpoint}`)
+      expectOnly(await judge({ endpoint }), 'endpoint', `no endpoint is known as ${endpoint}`)
     },
   )
 
@@ -52,7 +52,7 @@ describe('endpoint', () => {
   })
 
   test.each(['client_request_digest', 'client_response_digest'] as const)(
-    'without %s nobody knows what the front door was sent or gave',
+    'without %s nobody knows what the endpoint was sent or gave',
     async (missing) => {
       const result = await judge({ endpoint: '/v1/messages', [missing]: undefined })
       expectOnly(result, 'endpoint', 'a receipt of /v1/messages has both digests of the client')

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
-import { createMomentBatcher } from '../../../src/worker/batching/moment-batcher.ts'
+import { createMicrotaskBatcher } from '../../../src/worker/batching/microtask-batcher.ts'
 import { ownTimers } from '../../support/own-timers.ts'
 
 const HOST = { now: () => 0, keepAlive: () => {} }
@@ -86,12 +86,12 @@ describe('work done together', () => {
   })
 
   it('makes its calls without a timer each', async () => {
-    const sign = createMomentBatcher(HOST, {
+    const sign = createMicrotaskBatcher(HOST, {
       ...RULES,
       run: async (asks: readonly number[]) => asks,
     })
     const calls: (readonly number[])[] = []
-    const store = createMomentBatcher(HOST, {
+    const store = createMicrotaskBatcher(HOST, {
       ...RULES,
       run: async (asks: readonly number[]) => {
         calls.push(asks)

@@ -1,5 +1,5 @@
 import { readFrame, writeFrames, type LinkMessage } from '../../../src/protocol/link-messages.ts'
-import { momentEnds } from '../../../src/worker/batching/moment.ts'
+import { microtasksEnd } from '../../../src/worker/batching/microtasks.ts'
 
 type Events = 'message' | 'close' | 'error'
 
@@ -45,6 +45,6 @@ export class FakeSocket {
 /** Resolves when everything that is ready has run. */
 export async function settled() {
   for (let turn = 0; turn < 8; turn += 1) {
-    await momentEnds()
+    await microtasksEnd()
   }
 }

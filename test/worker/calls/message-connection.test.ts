@@ -132,7 +132,7 @@ describe('a connection for messages', () => {
     await expect(left).rejects.toThrow('the client left')
     await settled()
     expect(kindsOf(socket)).toEqual([
-      [MESSAGE_KINDS.leave, 1],
+      [MESSAGE_KINDS.cancel, 1],
       [MESSAGE_KINDS.call, 2],
     ])
   })
@@ -215,7 +215,7 @@ describe('a connection for messages', () => {
     await settled()
     expect(kindsOf(socket)).toEqual([
       [MESSAGE_KINDS.call, 1],
-      [MESSAGE_KINDS.leave, 1],
+      [MESSAGE_KINDS.cancel, 1],
     ])
   })
 
@@ -235,8 +235,8 @@ describe('a connection for messages', () => {
       // It was only late.
       await settled()
       expect(kindsOf(socket)).toEqual([
-        [MESSAGE_KINDS.leave, 1],
-        [MESSAGE_KINDS.leave, 2],
+        [MESSAGE_KINDS.cancel, 1],
+        [MESSAGE_KINDS.cancel, 2],
       ])
       expect([connection.takes(callOf()), ended]).toEqual([true, []])
       pass(1_000)

@@ -23,12 +23,12 @@ function set() {
   const connection = new ChunkConnection(ID, (streams) => void ended.push(streams))
   const socket = new FakeSocket()
   const run = connection.run(socket)
-  /** A seat whose pipe is there. */
+  /** A chunkStream whose pipe is there. */
   const served = () => {
-    const seat = connection.seat(() => async () => new ReadableStream())
+    const chunkStream = connection.openStream(() => async () => new ReadableStream())
     const pipe = new HandPipe()
-    void seat.serve(pipe)
-    return { seat, pipe, id: seat.address.stream }
+    void chunkStream.serve(pipe)
+    return { chunkStream, pipe, id: chunkStream.address.stream }
   }
   return { connection, socket, run, ended, served }
 }
@@ -38,16 +38,16 @@ describe('a connection for chunks', () => {
     const { socket, served, run, ended } = set()
     expect([socket.accepted, socket.binaryType]).toEqual([true, 'arraybuffer'])
     const [one, two] = [served(), served()]
-    expect(one.seat.address).toEqual({ connection: ID, stream: 1 })
-    expect(two.seat.address).toEqual({ connection: ID, stream: 2 })
+    expect(one.chunkStream.address).toEqual({ connection: ID, stream: 1 })
+    expect(two.chunkStream.address).toEqual({ connection: ID, stream: 2 })
     socket.reply(chunk(2, utf8('b')), chunk(1, utf8('a')), chunk(2, utf8('c')), end(2))
     two.pipe.take()
     expect([one.pipe.text, two.pipe.text]).toEqual(['a', 'bc'])
-    expect([await two.seat.over, two.seat.record]).toEqual(['taken', '{}'])
+    expect([await two.chunkStream.over, two.chunkStream.record]).toEqual(['taken', '{}'])
     socket.tell('close')
     await run
     // The other one had ended.
-    expect([ended, await one.seat.over, socket.sent]).toEqual([[1], 'cut', []])
+    expect([ended, await one.chunkStream.over, socket.sent]).toEqual([[1], 'cut', []])
   })
 
   it('says what was taken of a stream', async () => {
@@ -66,9 +66,9 @@ describe('a connection for chunks', () => {
     const { socket, served, connection } = set()
     const [cut, left, whole] = [served(), served(), served()]
     socket.reply(chunk(whole.id, utf8('a')), end(whole.id))
-    cut.seat.cut()
-    left.seat.leave()
-    whole.seat.leave()
+    cut.chunkStream.cut()
+    left.chunkStream.leave()
+    whole.chunkStream.leave()
     await settled()
     const cuts = [cut, left].map(({ id }) => ({
       kind: MESSAGE_KINDS.cut,
@@ -82,9 +82,9 @@ describe('a connection for chunks', () => {
 
   it("gives a stream that was cut the daemon's answer, and drops the chunks that were on their way", async () => {
     const { socket, served } = set()
-    const { seat, pipe, id } = served()
-    seat.leave()
-    const answer = seat.lastRecord()
+    const { chunkStream, pipe, id } = served()
+    chunkStream.leave()
+    const answer = chunkStream.lastRecord()
     socket.reply(chunk(id, utf8('late')), end(id))
     expect([await answer, pipe.text]).toEqual(['{}', ''])
     await settled()
@@ -101,12 +101,12 @@ describe('a connection for chunks', () => {
   it('has no answer for a stream that was cut, or is cut later, once it has ended, and does not count that one', async () => {
     const { socket, served, ended, run } = set()
     const [before, after] = [served(), served()]
-    before.seat.cut()
-    const answer = before.seat.lastRecord()
+    before.chunkStream.cut()
+    const answer = before.chunkStream.lastRecord()
     socket.tell('close')
     await run
-    after.seat.cut()
-    expect([await answer, await after.seat.lastRecord(), ended]).toEqual([
+    after.chunkStream.cut()
+    expect([await answer, await after.chunkStream.lastRecord(), ended]).toEqual([
       undefined,
       undefined,
       [1],
@@ -129,10 +129,13 @@ describe('a connection for chunks', () => {
     ['of a call', writeFrames([{ ...chunk(1, NOTHING), kind: 3 }])[0]?.buffer],
   ])('ends with a frame %s, and with it all its streams', async (_what, frame) => {
     const { socket, connection, served, run, ended } = set()
-    const seats = [served(), served()]
+    const streams = [served(), served()]
     socket.tell('message', frame)
     expect([connection.hasEnded, socket.closed, ended]).toEqual([true, true, [2]])
-    expect(await Promise.all(seats.map(({ seat }) => seat.over))).toEqual(['cut', 'cut'])
+    expect(await Promise.all(streams.map(({ chunkStream }) => chunkStream.over))).toEqual([
+      'cut',
+      'cut',
+    ])
     await run
     // What comes after it is not even read.
     socket.tell('message', frame)
@@ -141,11 +144,11 @@ describe('a connection for chunks', () => {
 
   it.each(['close', 'error'] as const)('ends with the %s of its socket', async (event) => {
     const { socket, connection, served, run, ended } = set()
-    const { seat } = served()
+    const { chunkStream } = served()
     socket.tell(event)
     socket.tell('close')
     await run
-    expect([connection.hasEnded, ended, await seat.over, socket.closed]).toEqual([
+    expect([connection.hasEnded, ended, await chunkStream.over, socket.closed]).toEqual([
       true,
       [1],
       'cut',
@@ -155,12 +158,12 @@ describe('a connection for chunks', () => {
 
   it('ends where it cannot send', async () => {
     const { socket, connection, served, run, ended } = set()
-    const { seat } = served()
+    const { chunkStream } = served()
     const other = served()
     socket.fails = true
-    seat.cut()
+    chunkStream.cut()
     await run
-    expect([connection.hasEnded, ended, await other.seat.over]).toEqual([true, [1], 'cut'])
+    expect([connection.hasEnded, ended, await other.chunkStream.over]).toEqual([true, [1], 'cut'])
   })
 
   it('ends where it cannot even be accepted', async () => {
@@ -175,14 +178,14 @@ describe('a connection for chunks', () => {
 
   it('that has ended still passes on a stream of which all had come', async () => {
     const { socket, served, run } = set()
-    const { seat, pipe, id } = served()
+    const { chunkStream, pipe, id } = served()
     socket.reply(chunk(id, utf8('a')), end(id))
     socket.tell('close')
     await run
-    const sent = seat.send(utf8('last'))
+    const sent = chunkStream.send(utf8('last'))
     pipe.take()
-    seat.close()
-    expect([await seat.over, await sent, pipe.text]).toEqual(['taken', true, 'alast'])
+    chunkStream.close()
+    expect([await chunkStream.over, await sent, pipe.text]).toEqual(['taken', true, 'alast'])
     await settled()
     expect([pipe.ended, socket.sent]).toEqual(['close', []])
   })

@@ -53,41 +53,41 @@ function set() {
 }
 
 describe('the switch between requests and the object of their chunks', () => {
-  it('has the object open a connection once, and gives seats from then on', async () => {
+  it('has the object open a connection once, and opens streams from then on', async () => {
     const { chunks, pipes, asked, prepare, clock } = set()
-    expect(chunks.seat(pipes)).toBeUndefined()
+    expect(chunks.openStream(pipes)).toBeUndefined()
     await prepare()
     clock.now += 5_000
     await prepare()
     expect(asked.opens).toBe(1)
-    expect(chunks.seat(pipes)?.address).toEqual({ connection: 'id-1', stream: 1 })
-    expect(chunks.seat(pipes)?.address).toEqual({ connection: 'id-1', stream: 2 })
+    expect(chunks.openStream(pipes)?.address).toEqual({ connection: 'id-1', stream: 1 })
+    expect(chunks.openStream(pipes)?.address).toEqual({ connection: 'id-1', stream: 2 })
   })
 
-  it('gives no seat where none opens, keeps that from the request, and tries again after a second', async () => {
+  it('gives no stream where none opens, keeps that from the request, and tries again after a second', async () => {
     const { chunks, pipes, asked, prepare, clock, object, kept } = set()
     object.opens = false
     await prepare()
     expect(await Promise.all(kept)).toHaveLength(1)
-    expect(chunks.seat(pipes)).toBeUndefined()
+    expect(chunks.openStream(pipes)).toBeUndefined()
     clock.now += 999
     await prepare()
     expect(asked.opens).toBe(1)
     object.opens = true
     clock.now += 1
     await prepare()
-    expect([asked.opens, chunks.seat(pipes)?.address.connection]).toEqual([2, 'id-2'])
+    expect([asked.opens, chunks.openStream(pipes)?.address.connection]).toEqual([2, 'id-2'])
   })
 
   it('ends the connection of an object that is made anew, so that the next one opens its own', async () => {
     const { chunks, pipes, asked, prepare, clock, ended } = set()
     await prepare()
-    const seat = chunks.seat(pipes)
+    const chunkStream = chunks.openStream(pipes)
     chunks.reset()
-    expect([await seat?.over, ended]).toEqual(['cut', ['r: 1']])
+    expect([await chunkStream?.over, ended]).toEqual(['cut', ['r: 1']])
     clock.now += 1_000
     await prepare()
-    expect([asked.opens, chunks.seat(pipes)?.address.connection]).toEqual([2, 'id-2'])
+    expect([asked.opens, chunks.openStream(pipes)?.address.connection]).toEqual([2, 'id-2'])
   })
 
   it('tries again at once where the clock was set back', async () => {
@@ -99,12 +99,16 @@ describe('the switch between requests and the object of their chunks', () => {
     expect(asked.opens).toBe(2)
   })
 
-  it('gives no seat of a connection that has ended, and tells its last request of it', async () => {
+  it('gives no stream of a connection that has ended, and tells its last request of it', async () => {
     const { chunks, pipes, sockets, prepare, clock, ended } = set()
     await prepare('first')
-    const seat = chunks.seat(pipes)
+    const chunkStream = chunks.openStream(pipes)
     sockets[0]?.tell('close')
-    expect([await seat?.over, chunks.seat(pipes), ended]).toEqual(['cut', undefined, ['first: 1']])
+    expect([await chunkStream?.over, chunks.openStream(pipes), ended]).toEqual([
+      'cut',
+      undefined,
+      ['first: 1'],
+    ])
     clock.now += 1_000
     await prepare('second')
     sockets[1]?.tell('close')
@@ -114,16 +118,16 @@ describe('the switch between requests and the object of their chunks', () => {
   it('cuts what an instance of the object had that was there before', async () => {
     const { chunks, pipes, prepare, ended } = set()
     await prepare()
-    const seat = chunks.seat(pipes)
+    const chunkStream = chunks.openStream(pipes)
     chunks.offer(chunks.begin())
-    expect([await seat?.over, ended]).toEqual(['cut', ['r: 1']])
-    expect(chunks.seat(pipes)?.address.connection).toBe('id-2')
+    expect([await chunkStream?.over, ended]).toEqual(['cut', ['r: 1']])
+    expect(chunks.openStream(pipes)?.address.connection).toBe('id-2')
   })
 
   it('leads each pipe to its stream by the name that it was opened with', async () => {
     const { chunks, pipes, asked, sockets, prepare } = set()
     await prepare()
-    const [one, two] = [chunks.seat(pipes), chunks.seat(pipes)]
+    const [one, two] = [chunks.openStream(pipes), chunks.openStream(pipes)]
     await two?.openForClient()
     await one?.openForClient()
     expect(asked.pipes).toEqual(['http://pipes/id-1.2', 'http://pipes/id-1.1'])
@@ -141,9 +145,9 @@ describe('the switch between requests and the object of their chunks', () => {
   it('cuts a stream whose pipe cannot be opened, and gets no other end for it', async () => {
     const { chunks, pipes, prepare } = set()
     await prepare()
-    const seat = chunks.seat({ ...pipes, fetch: async () => ({ body: null }) })
-    await expect(seat?.openForClient()).rejects.toThrow('internal error: no end of a pipe')
-    expect(await seat?.over).toBe('cut')
+    const chunkStream = chunks.openStream({ ...pipes, fetch: async () => ({ body: null }) })
+    await expect(chunkStream?.openForClient()).rejects.toThrow('internal error: no end of a pipe')
+    expect(await chunkStream?.over).toBe('cut')
     const never = new Promise<void>(() => {})
     await expect(chunks.serve('id-1.1', new HandPipe(), never)).rejects.toThrow(
       'internal error: a pipe that nobody has opened',
@@ -155,9 +159,9 @@ describe('the switch between requests and the object of their chunks', () => {
     await prepare()
     const never = new Promise<void>(() => {})
     const refused = 'internal error: a pipe that nobody has opened'
-    chunks.seat(pipes)
+    chunks.openStream(pipes)
     await expect(chunks.serve('id-1.1', new HandPipe(), never)).rejects.toThrow(refused)
-    await chunks.seat(pipes)?.openForClient()
+    await chunks.openStream(pipes)?.openForClient()
     void chunks.serve('id-1.2', new HandPipe(), never)
     await expect(chunks.serve('id-1.2', new HandPipe(), never)).rejects.toThrow(refused)
   })
@@ -165,14 +169,14 @@ describe('the switch between requests and the object of their chunks', () => {
   it.each([
     ['closes', () => Promise.resolve()],
     ['breaks', () => Promise.reject(new Error('network connection lost'))],
-  ])('notes that a client has left where its pipe %s', async (_how, left) => {
+  ])('notes that a client has disconnected where its pipe %s', async (_how, left) => {
     const { chunks, pipes, sockets, prepare } = set()
     await prepare()
-    const seat = chunks.seat(pipes)
-    await seat?.openForClient()
+    const chunkStream = chunks.openStream(pipes)
+    await chunkStream?.openForClient()
     const pipe = new HandPipe()
     await chunks.serve('id-1.1', pipe, left())
-    expect([await seat?.over, pipe.ended]).toEqual(['left', 'abort'])
+    expect([await chunkStream?.over, pipe.ended]).toEqual(['disconnected', 'abort'])
     await settled()
     expect(sockets[0]?.sent).toMatchObject([{ kind: MESSAGE_KINDS.cut, id: 1 }])
   })

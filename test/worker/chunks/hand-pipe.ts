@@ -1,4 +1,4 @@
-import type { PipeWriter } from '../../../src/worker/chunks/seat.ts'
+import type { PipeWriter } from '../../../src/worker/chunks/chunk-stream.ts'
 
 /** The object's end of a pipe, whose client takes what it is told to take. */
 export class HandPipe implements PipeWriter {

@@ -70,9 +70,9 @@ test.each([
     const { promise, resolve } = Promise.withResolvers<void>()
     const { context } = linkThat(answers, () => promise, 17)
     let isLetIn = false
-    const asking = askDaemon(context, { attempts: [attempt] }, delivery).then(({ beside }) => {
+    const asking = askDaemon(context, { attempts: [attempt] }, delivery).then(({ daemonAlive }) => {
       isLetIn = true
-      return beside
+      return daemonAlive
     })
     await new Promise((done) => setImmediate(done))
     expect(isLetIn).toBe(false)
@@ -84,8 +84,8 @@ test.each([
 test('a direct stream asks its provider before a current state is there', async () => {
   const { context } = linkThat(answers, () => new Promise<void>(() => {}))
   const terms = { isStream: true, hasReceipt: true }
-  const { beside } = await askDaemon(context, { attempts: [DIRECT] }, terms)
-  expect(beside).toBeInstanceOf(Promise)
+  const { daemonAlive } = await askDaemon(context, { attempts: [DIRECT] }, terms)
+  expect(daemonAlive).toBeInstanceOf(Promise)
 })
 
 test('a daemon that is known not to answer refuses a direct stream at once', async () => {
@@ -98,6 +98,6 @@ test('a daemon that is known not to answer refuses a direct stream at once', asy
 test('a daemon that has just stopped answering refuses a direct stream as soon as that is known', async () => {
   const { context } = linkThat(answers, refuses)
   const terms = { isStream: true, hasReceipt: true }
-  const { beside } = await askDaemon(context, { attempts: [DIRECT] }, terms)
-  await expect(beside).rejects.toBe(failure)
+  const { daemonAlive } = await askDaemon(context, { attempts: [DIRECT] }, terms)
+  await expect(daemonAlive).rejects.toBe(failure)
 })

@@ -130,7 +130,7 @@ test('while the client has not taken what the timer sent, no further chunk is re
 })
 
 test('that the client had left when the timer sent is learned at the next chunk', async () => {
-  const left = new Error('the client has left')
+  const left = new Error('the client has disconnected')
   let isGone = false
   const { sends } = opened(20, () => (isGone ? Promise.reject(left) : Promise.resolve()))
   await sends.send(utf8('a'))

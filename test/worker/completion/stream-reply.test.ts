@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import type { AnswerFormat } from '../../../src/worker/completion/format.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
-import { DOORS } from '../../support/doors.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import { ownTimers } from '../../support/own-timers.ts'
 import { BILLED, NOT_BILLED, streamed, textOf, TIMERS, WHOLE } from './streamed-request.ts'
 
@@ -92,7 +92,7 @@ describe.each([
 
 describe('the text of a response, all of which its last events repeat,', () => {
   const MIB = 1024 * 1024
-  const format = DOORS['responses']?.format ?? chatFormat(false)
+  const format = API_FORMATS['responses']?.format ?? chatFormat(false)
   const piece = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"${'x'.repeat(MIB)}"}}]}\n\n`
 
   /** Its last event and the completion tokens that are billed, for an answer of so many MiB. */

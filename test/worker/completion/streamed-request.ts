@@ -19,9 +19,9 @@ import { carriedCall } from '../../support/carried-call.ts'
 import { addCustomer, askOf } from '../../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 import type { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
-import type { Seat } from '../../../src/worker/chunks/seat.ts'
+import type { ChunkStream } from '../../../src/worker/chunks/chunk-stream.ts'
 import type { LinkInit } from '../../../src/worker/link/link-calls.ts'
-import type { Once } from '../../../src/worker/idempotency/once.ts'
+import type { IdempotentRequest } from '../../../src/worker/idempotency/idempotent-request.ts'
 
 /** A streamed request, with a daemon and a ledger. */
 
@@ -67,11 +67,11 @@ export interface Given {
   readonly takeMemory?: (bytes: number) => void
   readonly neverAnswers?: boolean
   /** Where the chunks may be sent. */
-  readonly seat?: Seat
+  readonly chunkStream?: ChunkStream
   /** Where the daemon says that they are; in its answer unless given. */
   readonly chunks?: string
   readonly endStream?: () => Promise<StreamRecord>
-  readonly once?: Once
+  readonly idempotent?: IdempotentRequest
   readonly clientSignal?: AbortSignal
 }
 
@@ -85,10 +85,10 @@ export async function streamed({
   reads: given = [written ? OPENING : WHOLE],
   takeMemory = () => {},
   neverAnswers = false,
-  seat,
+  chunkStream,
   chunks = 'written',
   endStream = async () => RECORD,
-  once,
+  idempotent,
   clientSignal = new AbortController().signal,
 }: Given) {
   const db = openSqlite()
@@ -148,9 +148,9 @@ export async function streamed({
     takeMemory,
     finishInTurn: (work: () => Promise<unknown>) => work(),
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
-    aside: (wait: () => Promise<unknown>) => wait(),
+    yieldDuring: (wait: () => Promise<unknown>) => wait(),
     carriedCalls: { begin: () => carriedCall() },
-    chunkSeat: () => seat,
+    openChunkStream: () => chunkStream,
     joinWindow: new JoinWindow(Date.now, 3_000),
     waitUntil: (work: Promise<unknown>) => void works.push(work),
   }
@@ -176,7 +176,7 @@ export async function streamed({
     promptEstimate: 20,
     cacheSalt: undefined,
     clientRequest: utf8('{}'),
-    once,
+    idempotent,
     daemonAlive,
     clientSignal,
   }

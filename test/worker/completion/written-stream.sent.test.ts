@@ -3,7 +3,7 @@ import { utf8 } from '../../../src/protocol/bytes.ts'
 import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
 import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
-import { SeatedChunks } from '../../../src/worker/completion/seated-chunks.ts'
+import { ChunkStreamSource } from '../../../src/worker/completion/chunk-stream-source.ts'
 import { WrittenStream } from '../../../src/worker/completion/written-stream.ts'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
@@ -11,9 +11,9 @@ import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
 import { carriedCall } from '../../support/carried-call.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
-import { pipedSeat } from '../chunks/piped-seat.ts'
+import { pipedChunkStream } from '../chunks/piped-chunk-stream.ts'
 
 const RECORD: StreamRecord = {
   ending: { kind: 'complete' },
@@ -38,9 +38,9 @@ const DAEMON_LOST = {
   },
 }
 
-/** A stream whose chunks come to a seat, with a daemon that can be asked for its record, unless it is gone. */
+/** A stream whose chunks the runtime moves, with a daemon that can be asked for its record, unless it is gone. */
 function set(isGone = false) {
-  const { seat, ended } = pipedSeat()
+  const { chunkStream, ended } = pipedChunkStream()
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
   const budget = new OwnSignal()
   const asked: string[] = []
@@ -53,15 +53,15 @@ function set(isGone = false) {
       asked.push(stream)
       if (isGone) throw new LinkUnavailable('the enclave daemon cannot be reached')
       // It ends the chunks first.
-      seat.takeEnd(new Uint8Array(0))
+      chunkStream.takeEnd(new Uint8Array(0))
       return RECORD
     },
     streamRecord: (json: string) => http.streamRecord(json),
     state: () => new Promise<never>(() => {}),
   }
   const last = chatFormat(false).lastEvents(OPTIONS)
-  const source = new SeatedChunks(seat, clock.signal)
-  const stream = new WrittenStream(CHUNK_ORDER, source, { link, clock, budget, last })
+  const source = new ChunkStreamSource(chunkStream, clock.signal)
+  const stream = new WrittenStream(STREAM_SPEC, source, { link, clock, budget, last })
   const gone = new AbortController()
   /** To a client that reads, until it cancels. */
   const relay = async () => {
@@ -69,16 +69,16 @@ function set(isGone = false) {
     const relayed = stream.relayTo(client, gone.signal, carriedCall())
     return { client, relayed }
   }
-  return { seat, ended, clock, budget, asked, stream, relay }
+  return { chunkStream, ended, clock, budget, asked, stream, relay }
 }
 
 describe('a stream whose chunks are sent', () => {
   it('is settled by the record that came with their end, without being asked for', async () => {
-    const { seat, asked, relay, stream, ended } = set()
-    seat.take(CHUNK)
+    const { chunkStream, asked, relay, stream, ended } = set()
+    chunkStream.take(CHUNK)
     await stream.reachCommit()
     const { client, relayed } = await relay()
-    seat.takeEnd(sent(RECORD))
+    chunkStream.takeEnd(sent(RECORD))
     const text = new Response(client.readable).text()
     const { end, clientDigest, providerDigest } = await relayed
     expect([end, clientDigest]).toEqual([{ kind: 'complete' }, RECORD.client_sha256])
@@ -88,21 +88,21 @@ describe('a stream whose chunks are sent', () => {
   })
 
   it('is settled by the record that is asked for, where that was too large to come', async () => {
-    const { seat, asked, relay } = set()
-    seat.take(CHUNK)
-    seat.takeEnd(new Uint8Array(0))
+    const { chunkStream, asked, relay } = set()
+    chunkStream.take(CHUNK)
+    chunkStream.takeEnd(new Uint8Array(0))
     const { client, relayed } = await relay()
     void new Response(client.readable).text()
     expect((await relayed).end).toEqual({ kind: 'complete' })
-    expect(asked).toEqual([CHUNK_ORDER.stream])
+    expect(asked).toEqual([STREAM_SPEC.stream])
   })
 
   it.each(['no JSON', '{}', JSON.stringify({ ...RECORD, ending: { kind: 'other' } })])(
     'is cut where its record is malformed (%s), as one whose daemon is lost',
     async (record) => {
-      const { seat, asked, relay } = set()
-      seat.take(CHUNK)
-      seat.takeEnd(utf8(record))
+      const { chunkStream, asked, relay } = set()
+      chunkStream.take(CHUNK)
+      chunkStream.takeEnd(utf8(record))
       const { client, relayed } = await relay()
       void new Response(client.readable).text()
       const { end, answer } = await relayed
@@ -112,28 +112,28 @@ describe('a stream whose chunks are sent', () => {
   )
 
   it('is cut where the connection is lost, and what its provider has produced is asked for', async () => {
-    const { seat, asked, relay, ended } = set()
-    seat.take(CHUNK)
+    const { chunkStream, asked, relay, ended } = set()
+    chunkStream.take(CHUNK)
     const { relayed } = await relay()
-    seat.lose()
+    chunkStream.lose()
     expect((await relayed).end).toMatchObject(DAEMON_LOST)
-    expect([asked, ended]).toEqual([[CHUNK_ORDER.stream], [true]])
+    expect([asked, ended]).toEqual([[STREAM_SPEC.stream], [true]])
   })
 
   it('is complete where the connection is lost after their end', async () => {
-    const { seat, relay } = set()
-    seat.take(CHUNK)
+    const { chunkStream, relay } = set()
+    chunkStream.take(CHUNK)
     const { client, relayed } = await relay()
-    seat.takeEnd(sent(RECORD))
-    seat.lose()
+    chunkStream.takeEnd(sent(RECORD))
+    chunkStream.lose()
     void new Response(client.readable).text()
     expect((await relayed).end).toEqual({ kind: 'complete' })
   })
 
   it('is cut as a failure of its route where that is what its record says', async () => {
-    const { seat, relay } = set()
-    seat.take(CHUNK)
-    seat.takeEnd(sent(LOST))
+    const { chunkStream, relay } = set()
+    chunkStream.take(CHUNK)
+    chunkStream.takeEnd(sent(LOST))
     const { client, relayed } = await relay()
     void new Response(client.readable).text()
     expect((await relayed).end).toMatchObject({
@@ -144,12 +144,12 @@ describe('a stream whose chunks are sent', () => {
   })
 
   it('ends with its client, and the daemon answers with what its provider has produced', async () => {
-    const { seat, relay, asked, ended } = set()
-    seat.take(CHUNK)
+    const { chunkStream, relay, asked, ended } = set()
+    chunkStream.take(CHUNK)
     const { client, relayed } = await relay()
     await client.readable.cancel()
-    await seat.over
-    seat.takeEnd(sent({ ...LOST, ending: { kind: 'stopped' } }))
+    await chunkStream.over
+    chunkStream.takeEnd(sent({ ...LOST, ending: { kind: 'stopped' } }))
     const { end, answer, providerDigest } = await relayed
     expect([end, answer.usage]).toEqual([
       { kind: 'client_gone' },
@@ -164,15 +164,15 @@ describe('a stream whose chunks are sent', () => {
     async (why) => {
       vi.useFakeTimers()
       try {
-        const { seat, relay, asked } = set()
-        seat.take(CHUNK)
+        const { chunkStream, relay, asked } = set()
+        chunkStream.take(CHUNK)
         const { client, relayed } = await relay()
         await client.readable.cancel()
-        await seat.over
-        if (why === 'too large to be sent') seat.takeEnd(new Uint8Array(0))
+        await chunkStream.over
+        if (why === 'too large to be sent') chunkStream.takeEnd(new Uint8Array(0))
         else await vi.advanceTimersByTimeAsync(2_000)
         expect((await relayed).end).toEqual({ kind: 'client_gone' })
-        expect(asked).toEqual([CHUNK_ORDER.stream])
+        expect(asked).toEqual([STREAM_SPEC.stream])
       } finally {
         vi.useRealTimers()
       }
@@ -180,55 +180,55 @@ describe('a stream whose chunks are sent', () => {
   )
 
   it('is ended by the daemon where its time is up, after a whole event', async () => {
-    const { seat, relay, asked, budget } = set()
-    seat.take(CHUNK)
+    const { chunkStream, relay, asked, budget } = set()
+    chunkStream.take(CHUNK)
     const { client, relayed } = await relay()
     const text = new Response(client.readable).text()
     budget.abort(new Error('too late'))
     expect((await relayed).end).toEqual({ kind: 'complete' })
     await client.finish(utf8('last'))
-    expect([await text, asked]).toEqual(['data: one\n\nlast', [CHUNK_ORDER.stream]])
+    expect([await text, asked]).toEqual(['data: one\n\nlast', [STREAM_SPEC.stream]])
   })
 
   it('is cut where its time is up and its daemon is gone', async () => {
-    const { seat, relay, ended, budget } = set(true)
-    seat.take(CHUNK)
+    const { chunkStream, relay, ended, budget } = set(true)
+    chunkStream.take(CHUNK)
     const { relayed } = await relay()
     budget.abort(new LinkUnavailable('the enclave daemon cannot be reached'))
-    await seat.over
-    seat.lose()
+    await chunkStream.over
+    chunkStream.lose()
     expect((await relayed).end).toMatchObject(DAEMON_LOST)
     expect(ended).toEqual([true])
   })
 
   it('is cut where its time is up and its daemon cannot be asked, but is billed by the answer to that', async () => {
-    const { seat, relay, asked, budget } = set(true)
-    seat.take(CHUNK)
+    const { chunkStream, relay, asked, budget } = set(true)
+    chunkStream.take(CHUNK)
     const { relayed } = await relay()
     budget.abort(new Error('too late'))
-    expect(await seat.over).toBe('cut')
-    seat.takeEnd(sent({ ...LOST, ending: { kind: 'stopped' } }))
+    expect(await chunkStream.over).toBe('cut')
+    chunkStream.takeEnd(sent({ ...LOST, ending: { kind: 'stopped' } }))
     const { end, answer } = await relayed
     expect(end).toMatchObject({ kind: 'cut' })
     expect(answer.usage).toMatchObject({ promptTokens: 7, completionTokens: 5 })
-    expect(asked).toEqual([CHUNK_ORDER.stream])
+    expect(asked).toEqual([STREAM_SPEC.stream])
   })
 })
 
 describe('a stream whose chunks are sent and that has none', () => {
   it('fails by its record', async () => {
-    const { seat, stream, asked } = set()
+    const { chunkStream, stream, asked } = set()
     const committed = stream.reachCommit()
-    seat.takeEnd(sent(LOST))
+    chunkStream.takeEnd(sent(LOST))
     const failure = new AttemptFailure({ kind: 'unavailable' })
     await expect(committed).rejects.toThrow(failure)
     expect(asked).toEqual([])
   })
 
   it('fails for the loss of the daemon where the connection ends', async () => {
-    const { seat, stream } = set()
+    const { chunkStream, stream } = set()
     const committed = stream.reachCommit()
-    seat.lose()
+    chunkStream.lose()
     await expect(committed).rejects.toThrow(
       new LinkUnavailable('the enclave daemon cannot say how a stream ended'),
     )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
-import type { ChunkOrder, StreamRecord } from '../../../src/protocol/stream-record.ts'
+import type { StreamSpec, StreamRecord } from '../../../src/protocol/stream-record.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { AnsweredChunks } from '../../../src/worker/completion/answered-chunks.ts'
 import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
@@ -15,11 +15,11 @@ import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
 import type { CarriedCall } from '../../../src/worker/routing/carried-calls.ts'
 import { carriedCall } from '../../support/carried-call.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
-const ORDER: ChunkOrder = {
-  ...CHUNK_ORDER,
+const SPEC: StreamSpec = {
+  ...STREAM_SPEC,
   head: { id: OPTIONS.id, created: OPTIONS.created, model: OPTIONS.model },
 }
 
@@ -87,7 +87,7 @@ function open(body: Body, { daemon, idleMs = 60_000, after }: Given) {
   const deps = { link: daemon, clock, budget, last }
   return {
     clock,
-    stream: new WrittenStream({ ...ORDER, idle_ms: idleMs }, new AnsweredChunks(bytes), deps),
+    stream: new WrittenStream({ ...SPEC, idle_ms: idleMs }, new AnsweredChunks(bytes), deps),
   }
 }
 
@@ -147,7 +147,7 @@ it('a stream that breaks before its first event fails for the loss of the daemon
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
   const last = chatFormat(false).lastEvents(OPTIONS)
   const deps = { link: silent, clock, budget: new OwnSignal(), last }
-  const stream = new WrittenStream(ORDER, new AnsweredChunks(broken), deps)
+  const stream = new WrittenStream(SPEC, new AnsweredChunks(broken), deps)
   await expect(stream.reachCommit()).rejects.toThrow(
     new LinkUnavailable('the enclave daemon cannot say how a stream ended'),
   )

@@ -80,7 +80,7 @@ describe('a sealed stream', () => {
     await expect(next()).rejects.toThrow('cut')
   })
 
-  test('notifies its source when the client has left', async () => {
+  test('notifies its source when the client has disconnected', async () => {
     const { body, cancelled } = source()
     const { reader } = await reading(sealedBody(body, await cipher()))
     await reader.cancel('gone')

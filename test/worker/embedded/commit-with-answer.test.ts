@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, ONCE } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, NO_RETRY } from '../../../src/worker/settle/ledger.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
 import {
@@ -95,7 +95,7 @@ test('a ledger that follows one whose commit succeeded holds nothing for what wa
 test('what the store refuses before the commit is taken back in memory, too', async () => {
   let isRefused = true
   const { db, end } = await open('undone', () => isRefused)
-  const refused = commitSettlement(db, settlementIn('a'), ONCE)
+  const refused = commitSettlement(db, settlementIn('a'), NO_RETRY)
   await expect(refused).rejects.toThrow(new StorageUnavailable('disk I/O error: SQLITE_IOERR'))
   isRefused = false
   expect(await readLedgerTotals(db)).toEqual({ balance: 100n, reserved: 30n, rows: 0, open: 1 })

@@ -6,7 +6,7 @@ import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import {
   commitSettlement,
-  ONCE_MORE,
+  ONE_RETRY,
   releaseReservation,
   storeEvidence,
 } from '../../../src/worker/settle/ledger.ts'
@@ -69,7 +69,7 @@ const settlementIn = (id: string) =>
 /** Requests of a few moments, with folds between them; `acknowledged` has what was confirmed before the end. */
 async function live(db: EmbeddedDatabase, acknowledged: Set<string>): Promise<void> {
   const settle = async (id: string) => {
-    await commitSettlement(db, settlementIn(id), ONCE_MORE)
+    await commitSettlement(db, settlementIn(id), ONE_RETRY)
     acknowledged.add(id)
   }
   for (const id of ['a', 'b', 'c', 'lost']) await admit(db, askOf(KEY, id, { nano: 100n }))
@@ -205,7 +205,7 @@ describe('a ledger with a journal', () => {
       }
       const [first, second, later] = pieces
       if (!first || !second || !later) throw new Error('there are three')
-      const settled = commitSettlement(db, settlementIn('a'), ONCE_MORE)
+      const settled = commitSettlement(db, settlementIn('a'), ONE_RETRY)
       await Promise.all([store(first), store(second), settled])
       await store(later)
     }

@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, ONCE, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import {
+  commitSettlement,
+  NO_RETRY,
+  releaseReservation,
+} from '../../../src/worker/settle/ledger.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import {
@@ -98,7 +102,7 @@ test.each(['one', 'two'])(
     await admit(db, askOf(key, `${id}-beside`, { nano: 30n }))
     await post(workerd, JSON.stringify({ instance, customer: null, failCommit: true }))
 
-    const failed = await commitSettlement(db, settlement('lost'), ONCE).catch(
+    const failed = await commitSettlement(db, settlement('lost'), NO_RETRY).catch(
       (error: unknown) => error,
     )
     expect(failed).toBeInstanceOf(StorageUnavailable)
@@ -127,7 +131,7 @@ test('settlements that are committed together are answered together or not at al
   const key = await addCustomer(db, { id: 'together', balance: 1_000n })
   const ids = Array.from({ length: 20 }, (_, index) => `together-${index}`)
   for (const id of ids) await admit(db, askOf(key, id, { nano: 30n }))
-  const settle = (id: string) => commitSettlement(db, settlementOf(key, id, { nano: 7n }), ONCE)
+  const settle = (id: string) => commitSettlement(db, settlementOf(key, id, { nano: 7n }), NO_RETRY)
   for (let round = 0; round < 3; round += 1) {
     await post(workerd, JSON.stringify({ instance: 'one', customer: null, failCommit: true }))
     const ends = await Promise.allSettled(ids.map(settle))

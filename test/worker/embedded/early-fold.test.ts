@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { EmbeddedLedger } from '../../../src/worker/embedded/embedded-ledger.ts'
-import { commitSettlement, entryOf, ONCE } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, entryOf, NO_RETRY } from '../../../src/worker/settle/ledger.ts'
 import { addCustomer, settlementOf } from '../../support/ledger.ts'
 import { openEmbedded } from '../../support/sqlite-store.ts'
 
@@ -20,7 +20,7 @@ async function begin() {
   const key = await addCustomer(db, { billing: 'postpaid' })
   const settle = async (from: number, to: number) => {
     for (let id = from; id < to; id++) {
-      await commitSettlement(db, settlementOf(key, `r${id}`, { nano: 1n }), ONCE)
+      await commitSettlement(db, settlementOf(key, `r${id}`, { nano: 1n }), NO_RETRY)
     }
   }
   const rows = () => db.connection.prepare('SELECT COUNT(*) AS n FROM usage').get()?.['n']

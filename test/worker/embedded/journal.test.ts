@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, entryOf, ONCE_MORE } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, entryOf, ONE_RETRY } from '../../../src/worker/settle/ledger.ts'
 import { sweep } from '../../../src/worker/settle/sweep.ts'
 import { sql } from '../../../src/worker/storage/sql.ts'
 import {
@@ -210,7 +210,7 @@ test('while the disk is full nothing is admitted, and afterwards everything goes
     name: 'StorageUnavailable',
     message: expect.stringContaining('SQLITE_FULL'),
   }
-  await expect(commitSettlement(db, settlement, ONCE_MORE)).rejects.toMatchObject(unavailable)
+  await expect(commitSettlement(db, settlement, ONE_RETRY)).rejects.toMatchObject(unavailable)
   await expect(admit(db, askOf(key, 'r2', { nano: 10n }))).rejects.toMatchObject(unavailable)
   await expect(readLedgerTotals(db)).rejects.toMatchObject(unavailable)
   full = false

@@ -9,7 +9,7 @@ import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import {
   commitSettlement,
-  ONCE_MORE,
+  ONE_RETRY,
   releaseReservation,
   storeEvidence,
 } from '../../../src/worker/settle/ledger.ts'
@@ -197,7 +197,7 @@ test('a ledger whose tables are gone at its start settles nothing', async () => 
   const db = await openEmbedded(path)
   await admit(db, askOf(key, 'r1', { nano: 10n }))
   const settlement = settlementOf(key, 'r1', { nano: 7n, receipt: receiptOf('of r1') })
-  await expect(commitSettlement(db, settlement, ONCE_MORE)).rejects.toThrow('no such table')
+  await expect(commitSettlement(db, settlement, ONE_RETRY)).rejects.toThrow('no such table')
   const used = db.connection.prepare(`SELECT COUNT(*) AS n FROM journal WHERE entries >= '1'`)
   expect(used.get()).toMatchObject({ n: 0 })
   db.connection.close()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { sql } from '../../../src/worker/storage/sql.ts'
-import { commitSettlement, ONCE } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, NO_RETRY } from '../../../src/worker/settle/ledger.ts'
 import { addCustomer, settlementOf } from '../../support/ledger.ts'
 import { openEmbedded } from '../../support/sqlite-store.ts'
 
@@ -18,7 +18,7 @@ async function begin() {
     },
   }))
   const key = await addCustomer(db, { billing: 'postpaid' })
-  const settle = (id: string) => commitSettlement(db, settlementOf(key, id, { nano: 1n }), ONCE)
+  const settle = (id: string) => commitSettlement(db, settlementOf(key, id, { nano: 1n }), NO_RETRY)
   await settle('r1')
   disk.tries = 0
   const count = async () => {

@@ -8,7 +8,7 @@ import { AnswerChunks } from '../../../src/worker/stream/answer-chunks.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
 import type { ChunkWriter } from '../../../src/worker/stream/encoder.ts'
 import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
-import { eventsOf, writtenHere } from '../../support/doors.ts'
+import { eventsOf, writtenHere } from '../../support/api-formats.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON of our own, read by tests alone

@@ -11,8 +11,8 @@ import { pricedRoute } from '../../support/routes.ts'
 
 const QUESTION = '"messages":[{"role":"user","content":"Hi"}]'
 
-/** What each front door reads of a body with these members. */
-const DOORS = {
+/** What each endpoint reads of a body with these members. */
+const ENDPOINTS = {
   chat: (members: string) => parseChatRequest(utf8(`{"model":"m",${QUESTION},${members}}`)),
   messages: (members: string) =>
     parseMessagesRequest(utf8(`{"model":"m","max_tokens":9,${QUESTION},${members}}`)).chat,
@@ -33,7 +33,7 @@ const REPEATED = {
   message: 'The request body has "attestation" more than once.',
 }
 
-describe.each(Object.entries(DOORS))('attestation at the door of %s', (_name, read) => {
+describe.each(Object.entries(ENDPOINTS))('attestation at the endpoint of %s', (_name, read) => {
   it('is read, and is null or absent where nothing is required', () => {
     const required = '"attestation":{"providers":["vega","nova"],"min":"hardware"}'
     expect(read(required).constraints).toEqual({ min: 'hardware', providers: ['nova', 'vega'] })
@@ -73,41 +73,44 @@ describe.each(Object.entries(DOORS))('attestation at the door of %s', (_name, re
   })
 })
 
-describe.each(Object.entries(DOORS))('an unknown member at the door of %s', (_name, read) => {
-  it.each([
-    'Attestation',
-    'attestations',
-    'atestation',
-    'attestaiton',
-    'ATTESTATION',
-    ' attestation',
-    'min_attestation',
-    'attestation_constraints',
-    'attestation[min]',
-    'Confidential',
-    'evidence_sha256',
-    'providers',
-    'min',
-    'X-Service-Require',
-  ])('is refused as %j, which may be meant as "attestation", unless it is null', (name) => {
-    const member = JSON.stringify(name)
-    expect(refusalOf(() => read(`${member}:{"min":"hardware"}`))).toEqual(
-      mistaken(name.startsWith(' ') ? 'A member' : `"${name}"`),
-    )
-    expect(read(`${member}:null`).constraints).toBe(undefined)
-  })
+describe.each(Object.entries(ENDPOINTS))(
+  'an unknown member at the endpoint of %s',
+  (_name, read) => {
+    it.each([
+      'Attestation',
+      'attestations',
+      'atestation',
+      'attestaiton',
+      'ATTESTATION',
+      ' attestation',
+      'min_attestation',
+      'attestation_constraints',
+      'attestation[min]',
+      'Confidential',
+      'evidence_sha256',
+      'providers',
+      'min',
+      'X-Service-Require',
+    ])('is refused as %j, which may be meant as "attestation", unless it is null', (name) => {
+      const member = JSON.stringify(name)
+      expect(refusalOf(() => read(`${member}:{"min":"hardware"}`))).toEqual(
+        mistaken(name.startsWith(' ') ? 'A member' : `"${name}"`),
+      )
+      expect(read(`${member}:null`).constraints).toBe(undefined)
+    })
 
-  it('of any other name is not', () => {
-    const others = ['attention', 'annotations', 'verbosity', 'min_p', 'provider', 'service_tier']
-    const members = others.map((name) => `"${name}":true`).join()
-    expect(read(members).constraints).toBe(undefined)
-  })
+    it('of any other name is not', () => {
+      const others = ['attention', 'annotations', 'verbosity', 'min_p', 'provider', 'service_tier']
+      const members = others.map((name) => `"${name}":true`).join()
+      expect(read(members).constraints).toBe(undefined)
+    })
 
-  it('that is long, or of odd characters, is refused without its name', () => {
-    expect(refusalOf(() => read(`"${'attest'.repeat(99)}":1`))).toEqual(mistaken('A member'))
-    expect(refusalOf(() => read('"\u0430ttestation":1'))).toEqual(mistaken('A member'))
-  })
-})
+    it('that is long, or of odd characters, is refused without its name', () => {
+      expect(refusalOf(() => read(`"${'attest'.repeat(99)}":1`))).toEqual(mistaken('A member'))
+      expect(refusalOf(() => read('"\u0430ttestation":1'))).toEqual(mistaken('A member'))
+    })
+  },
+)
 
 function mistaken(what: string) {
   const message = `${what} is unknown here and may be meant as "attestation". What the provider must meet is given there, under exactly this name (docs/api.md).`
@@ -116,7 +119,7 @@ function mistaken(what: string) {
 
 describe('attestation', () => {
   it('is forwarded by no route, whichever members it forwards', () => {
-    const chat = DOORS.chat('"attestation":{"min":"hardware"},"top_p":0.5')
+    const chat = ENDPOINTS.chat('"attestation":{"min":"hardware"},"top_p":0.5')
     const route = pricedRoute(undefined, { forward: ['attestation', 'min_p'] })
     const body = new TextDecoder().decode(buildChatBody(chat, route, undefined, undefined))
     expect(JSON.parse(body)).toEqual({

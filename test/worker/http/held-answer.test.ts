@@ -59,7 +59,7 @@ describe('a large answer', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(isTaken()).toBe(true)
     expect(timersLeft()).toBe(0)
-    await expect(answer.arrayBuffer()).rejects.toThrow('the client has left')
+    await expect(answer.arrayBuffer()).rejects.toThrow('the client has disconnected')
   })
 
   test('is broken off for a client that takes it at less than 32 KB a second, ten seconds given', async () => {

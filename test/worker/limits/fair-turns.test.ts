@@ -20,7 +20,7 @@ function opened(limits: Partial<TurnLimits> = {}) {
     maxWaiting: 100,
     maxWaitMs: 30_000,
     refusal: () => new ApiError('rate_limit_exceeded', 'Too many.'),
-    left: () => new ApiError('invalid_request_error', 'Gone.'),
+    disconnected: () => new ApiError('invalid_request_error', 'Gone.'),
     ...limits,
   })
   const atWork: string[] = []
@@ -149,7 +149,7 @@ describe('turns', () => {
     const { turns, deps, atWork, open, settle } = opened(limits)
     const { promise, resolve } = Promise.withResolvers<void>()
     const turn = { owner: 'waits', cost: 4, client: stays }
-    const waiting = turns.begin(turn, deps, (held) => held.aside(() => promise))
+    const waiting = turns.begin(turn, deps, (held) => held.yieldDuring(() => promise))
     await settle()
     const others = ['a', 'b', 'c', 'd', 'e'].map((name) => open('other', { name }))
     await settle()
@@ -170,7 +170,7 @@ describe('turns', () => {
     const repeating = turns.begin(turn, deps, async (held) => {
       held.moreCost(3)
       await read.promise
-      await held.aside(async () => {
+      await held.yieldDuring(async () => {
         held.moreCost(1)
         await aside.promise
       })
@@ -252,9 +252,9 @@ describe('turns', () => {
     const turn = { owner: 'waits', cost: 1, client: stays }
     const waiting = turns.begin(turn, deps, async (held) => {
       // Two waits at a time give back one place.
-      await Promise.all([held.aside(() => promise), held.aside(() => promise)])
+      await Promise.all([held.yieldDuring(() => promise), held.yieldDuring(() => promise)])
       order.push('goes on')
-      await held.aside(() => Promise.reject(new Error('the wait failed'))).catch(() => {})
+      await held.yieldDuring(() => Promise.reject(new Error('the wait failed'))).catch(() => {})
     })
     await settle()
     const others = ['a', 'b', 'c'].map((name) => open('other', { name }))
@@ -284,7 +284,7 @@ describe('turns', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let waiting: Promise<void> | undefined
     await turns.begin({ owner: 'leaves', cost: 1, client: stays }, deps, async (held) => {
-      waiting = held.aside(() => promise)
+      waiting = held.yieldDuring(() => promise)
     })
     resolve()
     await waiting

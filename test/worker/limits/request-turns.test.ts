@@ -13,7 +13,7 @@ function limitedToOne(): FairTurns {
     maxWaiting: 10,
     maxWaitMs: 1_000,
     refusal: () => expect.unreachable('nothing is refused'),
-    left: () => expect.unreachable('no client leaves'),
+    disconnected: () => expect.unreachable('no client leaves'),
   })
 }
 
@@ -28,7 +28,7 @@ test.each(['begin', 'finish'] as const)(
     const freed = Promise.withResolvers<void>()
     const worked = Promise.withResolvers<void>()
     const work = async () => {
-      await waits.aside(() => freed.promise)
+      await waits.yieldDuring(() => freed.promise)
       events.push('waited')
     }
     const waiting = part === 'begin' ? waits.begin({ cost: 1, client }, work) : waits.finish(work)
@@ -49,5 +49,5 @@ test.each(['begin', 'finish'] as const)(
 test('a request without a turn waits as it is', async () => {
   const turns = new RequestTurns(limitedToOne(), 'owner', deps)
   await turns.finish(async () => {})
-  expect(await turns.aside(async () => 'waited')).toBe('waited')
+  expect(await turns.yieldDuring(async () => 'waited')).toBe('waited')
 })

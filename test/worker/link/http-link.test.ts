@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import type { SignResponse } from '../../../src/protocol/link.ts'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LINK_FAILURES, LinkUnavailable, type LinkFailure } from '../../../src/worker/link/link.ts'
-import { WHOLE_RECORD } from '../../support/whole-order.ts'
+import { WHOLE_ANSWER_RECORD } from '../../support/whole-answer-spec.ts'
 import { ownTimers } from '../../support/own-timers.ts'
 
 const STATE = {
@@ -118,11 +118,11 @@ describe('the link', () => {
 
   it('takes what the daemon says of an answer that it has written, and counts a form of it that is unknown', async () => {
     const saying = (whole: unknown) => () => Object.assign(new Response('{}'), { whole })
-    const { link, failures } = linkTo(saying(WHOLE_RECORD), () => new Response('{}'))
-    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: WHOLE_RECORD })
+    const { link, failures } = linkTo(saying(WHOLE_ANSWER_RECORD), () => new Response('{}'))
+    await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: WHOLE_ANSWER_RECORD })
     await expect(link.egress('a', '/b', {})).resolves.toMatchObject({ whole: undefined })
     expect(failures).toEqual([])
-    for (const malformed of [null, {}, { ...WHOLE_RECORD, request_sha256: 'a1' }]) {
+    for (const malformed of [null, {}, { ...WHOLE_ANSWER_RECORD, request_sha256: 'a1' }]) {
       const other = linkTo(saying(malformed))
       await expect(other.link.egress('a', '/b', {})).rejects.toMatchObject({
         name: 'LinkUnavailable',
@@ -312,13 +312,16 @@ describe('the link', () => {
 
   it('takes a receipt that came beside an answer, and names its head to the daemon from then on', () => {
     const { link } = linkTo()
-    const first = link.receiptBeside('nova')
-    const early = link.receiptBeside('nova')
+    const first = link.includedReceipt('nova')
+    const early = link.includedReceipt('nova')
     expect(first.knownHead).toBeUndefined()
     const receipt = { kid: 'k', head, tail: 'tail', sha256: DIGEST }
     expect(first.take(signedUnder(head))).toEqual(receipt)
-    const next = link.receiptBeside('nova')
-    expect([next.knownHead, link.receiptBeside('vega').knownHead]).toEqual([head.sha256, undefined])
+    const next = link.includedReceipt('nova')
+    expect([next.knownHead, link.includedReceipt('vega').knownHead]).toEqual([
+      head.sha256,
+      undefined,
+    ])
     expect(next.take(signedUnder(headless))).toEqual(receipt)
     expect(early.take(signedUnder(head))).toEqual(receipt)
   })
@@ -326,8 +329,8 @@ describe('the link', () => {
   it('refuses a receipt that is none, or whose head was not named', () => {
     const { link, failures } = linkTo()
     const message = 'the enclave daemon answered in an unknown form'
-    expect(() => link.receiptBeside('nova').take(signedUnder())).toThrow(message)
-    expect(() => link.receiptBeside('nova').take(signedUnder(headless))).toThrow(message)
+    expect(() => link.includedReceipt('nova').take(signedUnder())).toThrow(message)
+    expect(() => link.includedReceipt('nova').take(signedUnder(headless))).toThrow(message)
     expect(failures).toEqual(['malformed', 'malformed'])
   })
 

@@ -68,7 +68,7 @@ describe('the link with messages, when their connection ends', () => {
     expect(await (await first).text()).toBe('/v1/egress/nova/chat')
     await settled()
     expect([overHttp.length, ended]).toEqual([3, []])
-    expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([[MESSAGE_KINDS.leave, 1]])
+    expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([[MESSAGE_KINDS.cancel, 1]])
   })
 
   it('never sends a call that was given up before it left', async () => {
@@ -81,7 +81,7 @@ describe('the link with messages, when their connection ends', () => {
     await expect(called).rejects.toThrow('the client left')
     await settled()
     expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([
-      [MESSAGE_KINDS.leave, 1],
+      [MESSAGE_KINDS.cancel, 1],
       [MESSAGE_KINDS.call, 2],
     ])
     socket.reply(answer(2, 'hello'))

@@ -4,7 +4,7 @@ import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import { settled, type FakeSocket } from '../calls/fake-socket.ts'
 import { answer, BROKEN, CHAT, post, set } from './message-daemon.ts'
 
-const headers = { accept: 'text/event-stream', 'x-cmr-chunks': 'an order' }
+const headers = { accept: 'text/event-stream', 'x-cmr-chunks': 'a specification' }
 const stream = { headers, hasSmallAnswer: true }
 
 const waits = (socket: FakeSocket, id: number) => {

@@ -6,7 +6,7 @@ import {
 } from '../../../src/protocol/link-messages.ts'
 import { OwnSignal } from '../../../src/worker/calls/own-signal.ts'
 import type { MessageBinding } from '../../../src/worker/link/message-binding.ts'
-import { wholeOrder } from '../../support/whole-order.ts'
+import { wholeAnswerSpec } from '../../support/whole-answer-spec.ts'
 import { settled, type FakeSocket } from '../calls/fake-socket.ts'
 import { answer, BROKEN, CHAT, ORIGIN, post, set, SIGN } from './message-daemon.ts'
 
@@ -31,20 +31,20 @@ describe('the link with messages', () => {
     expect([sockets.length, overHttp]).toEqual([1, []])
   })
 
-  const order = wholeOrder()
+  const spec = wholeAnswerSpec()
 
   it('orders a whole answer beside the head of a message, and has what the daemon says of it', async () => {
     const { messages, overHttp, inits, open } = set()
     const socket = await open()
-    const call = messages.fetch(CHAT, post({ whole: order }))
+    const call = messages.fetch(CHAT, post({ whole: spec }))
     await settled()
-    expect(JSON.parse(socket.sent[0]?.head ?? '')).toMatchObject({ whole: order })
+    expect(JSON.parse(socket.sent[0]?.head ?? '')).toMatchObject({ whole: spec })
     const head = JSON.stringify({ status: 200, headers: {}, whole: { counts: 1 } })
     socket.reply({ kind: MESSAGE_KINDS.answer, id: 1, head, body: new Uint8Array(0) })
     expect((await call).whole).toEqual({ counts: 1 })
-    // Over HTTP nothing is ordered: the answer there is the provider's.
+    // Over HTTP nothing is requested: the answer there is the provider's.
     const large = new Uint8Array(SMALL_BODY_BYTES + 1)
-    expect((await messages.fetch(CHAT, post({ whole: order, body: large }))).whole).toBeUndefined()
+    expect((await messages.fetch(CHAT, post({ whole: spec, body: large }))).whole).toBeUndefined()
     expect([overHttp.length, inits.at(-1)]).toEqual([1, { method: 'POST', body: large }])
   })
 
@@ -66,7 +66,7 @@ describe('the link with messages', () => {
   it.each([
     ['another method', SIGN, { method: 'GET' }],
     ['a path of large or slow answers', `${ORIGIN}/v1/attestation`, post()],
-    ['an order for chunks', CHAT, post({ headers: { 'x-cmr-chunks': 'x' } })],
+    ['a stream specification', CHAT, post({ headers: { 'x-cmr-chunks': 'x' } })],
     ['a stream that is asked for', CHAT, post({ headers: { accept: 'text/event-stream' } })],
     ['a large body', CHAT, post({ body: new Uint8Array(SMALL_BODY_BYTES + 1) })],
     ['a streamed body', CHAT, post({ body: new ReadableStream() })],
@@ -106,7 +106,7 @@ describe('the link with messages', () => {
     daemon.stillHasAnswers = false
     const head = JSON.stringify({ waiting: 'thread-1' })
     socket.reply({ kind: MESSAGE_KINDS.waiting, id: 1, head, body: new Uint8Array(0) })
-    await expect(call).rejects.toThrow('the answer does not wait any more')
+    await expect(call).rejects.toThrow('the waiting answer is no longer there')
   })
 
   it('gives the start of an answer that broke off, and then its error', async () => {
@@ -132,7 +132,7 @@ describe('the link with messages', () => {
     signal.abort(new Error('the client left'))
     await expect(call).rejects.toThrow('the client left')
     await settled()
-    expect(socket.sent.at(-1)).toMatchObject({ kind: MESSAGE_KINDS.leave, id: 1, head: '' })
+    expect(socket.sent.at(-1)).toMatchObject({ kind: MESSAGE_KINDS.cancel, id: 1, head: '' })
     socket.reply(answer(1, 'late'), answer(2, 'other'), answer(99, 'nobody'))
     expect(await (await other).text()).toBe('other')
     const aborted = new OwnSignal()
@@ -229,7 +229,7 @@ describe('the link with messages', () => {
     await settled()
     expect(socket.sent.map(({ kind, id }) => [kind, id])).toEqual([
       [MESSAGE_KINDS.call, 1],
-      [MESSAGE_KINDS.leave, 1],
+      [MESSAGE_KINDS.cancel, 1],
       [MESSAGE_KINDS.call, 2],
     ])
   })

@@ -5,7 +5,7 @@ import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.t
 import { ApiError, type ErrorCode } from '../../../src/worker/http/errors.ts'
 import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import type { Delta } from '../../../src/worker/stream/delta.ts'
-import { DOORS, eventsOf, writtenHere } from '../../support/doors.ts'
+import { API_FORMATS, eventsOf, writtenHere } from '../../support/api-formats.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 /** How a streamed message ends that fails. */
@@ -87,15 +87,15 @@ describe('an answer that ended at one of the stop sequences', () => {
     ['but was cut off', said, 'length', { stop_reason: 'END' }, not('max_tokens')],
     ['after a call, which is to be run', called, 'stop', { stop_reason: 'END' }, not('tool_use')],
   ])('%s, whole and streamed', (_, message, finish_reason, more, expected) => {
-    const door = DOORS['messages']
-    if (door === undefined) throw new Error('no messages door')
+    const api = API_FORMATS['messages']
+    if (api === undefined) throw new Error('no messages format')
     const end = { finish_reason, ...more }
     const body = { choices: [{ message, ...end }] }
     const answer = runAtOnce(readProviderAnswer(body, OPTIONS))
-    expect(door.format.wholeBody(answer, OPTIONS, undefined, {})).toMatchObject(expected)
+    expect(api.format.wholeBody(answer, OPTIONS, undefined, {})).toMatchObject(expected)
     const chunks = [{ choices: [{ delta: message }] }, { choices: [{ delta: {}, ...end }] }]
     const stream = chunks.map((chunk) => utf8(`data: ${JSON.stringify(chunk)}\n\n`))
-    const events = eventsOf(writtenHere(door.format, stream, OPTIONS))
+    const events = eventsOf(writtenHere(api.format, stream, OPTIONS))
     expect(events.find(({ type }) => type === 'message_delta').delta).toEqual(expected)
   })
 

@@ -1,18 +1,18 @@
 import { createServer, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Constraints } from '../../../src/protocol/constraints.ts'
-import { parseChunkOrder } from '../../../src/protocol/stream-record.ts'
-import type { WholeRecord } from '../../../src/protocol/whole-order.ts'
+import { parseStreamSpec } from '../../../src/protocol/stream-record.ts'
+import type { WholeAnswerRecord } from '../../../src/protocol/whole-answer.ts'
 import type { Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
-import { callProvider, type OrderedChunks } from '../../../src/worker/provider/call.ts'
+import { callProvider, type RequestedStream } from '../../../src/worker/provider/call.ts'
 import { classifyResponse } from '../../../src/worker/provider/failure.ts'
 import type { Provider, Route } from '../../../src/worker/provider/route.ts'
-import { CHUNK_ORDER } from '../../support/chunk-order.ts'
+import { STREAM_SPEC } from '../../support/stream-spec.ts'
 import { listen } from '../../support/listen.ts'
 import { routerConfig } from '../../support/router-config.ts'
-import { WHOLE_RECORD } from '../../support/whole-order.ts'
+import { WHOLE_ANSWER_RECORD } from '../../support/whole-answer-spec.ts'
 
 let server: Server | undefined
 /** The headers of the last call of the daemon. */
@@ -42,8 +42,8 @@ function call(
   provider: Partial<Provider>,
   answer?: Response,
   constraints?: Constraints,
-  whole?: WholeRecord,
-  ordered?: OrderedChunks,
+  whole?: WholeAnswerRecord,
+  requested?: RequestedStream,
 ) {
   const link: Link = {
     state: nothing,
@@ -51,7 +51,7 @@ function call(
     freshState: nothing,
     config: nothing,
     sign: nothing,
-    receiptBeside: () => ({
+    includedReceipt: () => ({
       knownHead: undefined,
       take: () => {
         throw new Error('not asked')
@@ -86,7 +86,7 @@ function call(
     connectMs: 1000,
     probeConnect: async () => {},
     constraints,
-    ordered,
+    requestedStream: requested,
     classify: classifyResponse,
   })
 }
@@ -119,20 +119,20 @@ describe('a call through the daemon', () => {
   })
 })
 
-describe('an order for chunks', () => {
-  const seat = { connection: CHUNK_ORDER.stream, stream: 3 }
-  const parsed = () => parseChunkOrder(String(sent?.['x-cmr-chunks']))
-  const chunksIn = (headers: Record<string, string>, ordered?: OrderedChunks) =>
-    call({}, new Response('{}', { headers }), undefined, undefined, ordered)
+describe('a stream specification', () => {
+  const to = { connection: STREAM_SPEC.stream, stream: 3 }
+  const parsed = () => parseStreamSpec(String(sent?.['x-cmr-chunks']))
+  const chunksIn = (headers: Record<string, string>, requested?: RequestedStream) =>
+    call({}, new Response('{}', { headers }), undefined, undefined, requested)
 
-  it('names the seat to which they are to be sent, so that the answer is small', async () => {
-    await chunksIn({}, { order: CHUNK_ORDER, seat })
-    expect([parsed(), hasSmallAnswer]).toEqual([{ ...CHUNK_ORDER, to: seat }, true])
+  it('names the address to which they are to be sent, so that the answer is small', async () => {
+    await chunksIn({}, { spec: STREAM_SPEC, to })
+    expect([parsed(), hasSmallAnswer]).toEqual([{ ...STREAM_SPEC, to }, true])
   })
 
   it('names none where they are to come in the answer', async () => {
-    await chunksIn({}, { order: CHUNK_ORDER, seat: undefined })
-    expect([parsed(), hasSmallAnswer]).toEqual([CHUNK_ORDER, false])
+    await chunksIn({}, { spec: STREAM_SPEC, to: undefined })
+    expect([parsed(), hasSmallAnswer]).toEqual([STREAM_SPEC, false])
   })
 
   it('is none where none is given', async () => {
@@ -145,21 +145,23 @@ describe('an order for chunks', () => {
     ['written', { 'x-cmr-chunks': 'written' }],
     [undefined, {}],
   ])('is answered with where they are (%s)', async (chunks, headers) => {
-    const reply = await chunksIn(headers, { order: CHUNK_ORDER, seat })
+    const reply = await chunksIn(headers, { spec: STREAM_SPEC, to })
     expect(reply.chunks).toBe(chunks)
   })
 })
 
 describe('an answer that the daemon has written whole', () => {
   it('comes with its record', async () => {
-    const written = await call({}, new Response('{}'), undefined, WHOLE_RECORD)
-    expect(written.whole).toEqual(WHOLE_RECORD)
+    const written = await call({}, new Response('{}'), undefined, WHOLE_ANSWER_RECORD)
+    expect(written.whole).toEqual(WHOLE_ANSWER_RECORD)
     expect((await call({}, new Response('{}'))).whole).toBeUndefined()
   })
 
   it('is none where the worker has called the provider itself', async () => {
     const direct = { adapter: 'none', isCarried: false } as const
-    vi.stubGlobal('fetch', async () => Object.assign(new Response('{}'), { whole: WHOLE_RECORD }))
+    vi.stubGlobal('fetch', async () =>
+      Object.assign(new Response('{}'), { whole: WHOLE_ANSWER_RECORD }),
+    )
     onTestFinished(() => void vi.unstubAllGlobals())
     expect((await call(direct)).whole).toBeUndefined()
   })

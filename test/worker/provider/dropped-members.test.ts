@@ -21,7 +21,7 @@ describe('the header of dropped members', () => {
     expect(dropped(members, [DEFAULT, WIDE])).toBe('min_p, best_of, vendor')
   })
 
-  it('also names what the front door had dropped, each name once', () => {
+  it('also names what the API format had dropped, each name once', () => {
     expect(
       dropped('"best_of":2', [DEFAULT], ['tools.web_search', 'best_of', 'tools.web_search']),
     ).toBe('tools.web_search, best_of')

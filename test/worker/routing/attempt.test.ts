@@ -187,7 +187,7 @@ describe('attempting routes', () => {
       expect(health).toContainEqual(expect.objectContaining({ route: 'nova/glm', errors: 1 }))
     })
 
-    it('asks nothing of the daemon when the client has left', async () => {
+    it('asks nothing of the daemon when the client has disconnected', async () => {
       const asked: string[] = []
       const lostThread = async () => {
         asked.push('asked')

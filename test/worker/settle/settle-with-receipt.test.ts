@@ -12,7 +12,7 @@ import { receiptOf, receiptQuery } from '../../../src/worker/receipts/find.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import type { Exchange } from '../../../src/worker/settle/exchange.ts'
 import { ReceiptHeads } from '../../../src/worker/settle/receipt-heads.ts'
-import { settleWhole } from '../../../src/worker/settle/settle-whole.ts'
+import { settleWholeAnswer } from '../../../src/worker/settle/settle-whole-answer.ts'
 import { settleWithReceipt, type SettleDeps } from '../../../src/worker/settle/settle.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import { keptEnvelope } from '../../enclave/envelope/cached-envelope.ts'
@@ -89,7 +89,7 @@ async function opened(change: Partial<SettleDeps> = {}) {
       const bytes = { clientRequest: utf8('asked'), clientResponse: utf8(requestId) }
       const provider = { requestDigest: DIGEST, responseDigest: DIGEST }
       const found = { ...provider, ...bytes, evidenceSha256: null, decoded: false, signed }
-      await settleWhole(exchange, receiptId, found, all)
+      await settleWholeAnswer(exchange, receiptId, found, all)
     }
   }
   return { db, settle, jwk }

@@ -139,7 +139,7 @@ describe('the link to the ledger process', () => {
     }
     expect([await call, overHttp.length, ended]).toEqual([[OPERATE], 3, []])
     await settled()
-    expect(socket.sent.map(({ kind }) => kind)).toEqual([MESSAGE_KINDS.leave])
+    expect(socket.sent.map(({ kind }) => kind)).toEqual([MESSAGE_KINDS.cancel])
   })
 
   it('fails the calls of a connection that ends, tells how many, and makes the next ones over HTTP', async () => {

@@ -7,7 +7,7 @@ import { RequestTurns } from '../../../src/worker/limits/request-turns.ts'
 import { pause } from '../../../src/worker/routing/budget.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { beginErasure } from '../../../src/worker/settle/erase.ts'
-import { commitSettlement, ONCE, storeEvidence } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, NO_RETRY, storeEvidence } from '../../../src/worker/settle/ledger.ts'
 import { ReceiptHeads } from '../../../src/worker/settle/receipt-heads.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { outcomeOf } from '../../../src/worker/storage/batch-outcome.ts'
@@ -96,7 +96,7 @@ test('a row that another host has locked delays no other customer, neither its a
   const settled = (id: 'held' | 'free') =>
     coalesce('provider', async () => {
       const settlement = settlementOf(keys[id], `${id}-first`, { nano: 4n })
-      await commitSettlement(storage.customer(id), settlement, ONCE)
+      await commitSettlement(storage.customer(id), settlement, NO_RETRY)
     })
   await Promise.all([admitted('held', 'first'), admitted('free', 'first')])
   expect(waited).toEqual([])
@@ -128,7 +128,7 @@ test('many requests that wait for such a row hold no turn of the worker, and all
   const { turns: shared } = openSharedLimits(Date.now)
   const inTurn = (id: 'queued' | 'quick', work: (db: Database) => Promise<unknown>) => {
     const turns = new RequestTurns(shared, id, { now: Date.now, pause })
-    const db = storage.customer(id, (wait) => turns.aside(wait))
+    const db = storage.customer(id, (wait) => turns.yieldDuring(wait))
     return turns.begin({ cost: 1, client: new AbortController().signal }, () => work(db))
   }
   const admitted = (id: 'queued' | 'quick', request: number) => {

@@ -4,7 +4,7 @@ import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
 import { runAtOnce } from '../../../src/worker/json/steps.ts'
 import { parseJsonObject } from '../../../src/worker/stream/json-object.ts'
 import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
-import { DOORS } from '../../support/doors.ts'
+import { API_FORMATS } from '../../support/api-formats.ts'
 import { OPTIONS, SERVICE, rebuildCompletion } from '../../support/golden-streams.ts'
 
 const FIXED = {
@@ -237,9 +237,9 @@ describe('members of an answer', () => {
     expect(messageOf(answer({ content: null, refusal: 'No.' }))).toMatchObject({ refusal: 'No.' })
   })
 
-  test('an empty refusal, which some servers fill in, is none at every door', () => {
+  test('an empty refusal, which some servers fill in, is none in every format', () => {
     const filled = parseJsonObject(answer({ content: 'a', refusal: '' }))
-    const bodies = Object.values(DOORS).map(({ format }) => {
+    const bodies = Object.values(API_FORMATS).map(({ format }) => {
       const read = runAtOnce(readProviderAnswer(filled, OPTIONS))
       return format.wholeBody(read, OPTIONS, undefined, SERVICE)
     })
@@ -339,11 +339,11 @@ describe('answers that are none', () => {
   })
 })
 
-test('an answer with 200,000 tokens of log probabilities is written by every door', () => {
+test('an answer with 200,000 tokens of log probabilities is written in every format', () => {
   const token = { token: 'a', logprob: -1, bytes: [97], top_logprobs: [] }
   const content = Array.from({ length: 200_000 }, () => token)
   const text = answer({ content: 'a' }, { logprobs: { content, refusal: null } })
-  for (const { format } of Object.values(DOORS)) {
+  for (const { format } of Object.values(API_FORMATS)) {
     const read = runAtOnce(readProviderAnswer(parseJsonObject(text), OPTIONS))
     const body = JSON.stringify(format.wholeBody(read, OPTIONS, undefined, SERVICE))
     expect(body).toContain('"service":')

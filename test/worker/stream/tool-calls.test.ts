@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import type { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
-import { DOORS, eventsOf } from '../../support/doors.ts'
+import { API_FORMATS, eventsOf } from '../../support/api-formats.ts'
 import { OPTIONS, chunksOf, createChatStream } from '../../support/golden-streams.ts'
 
 function event(choice: object): string {
@@ -120,7 +120,7 @@ describe('a tool call without arguments', () => {
   function argumentsIn(...events: readonly string[]): string[] {
     const stream = createChatStream(OPTIONS)
     const text = events.map((one) => push(stream, one)).join('')
-    const { calls = [] } = DOORS['chat']?.readStream(eventsOf(text)) ?? {}
+    const { calls = [] } = API_FORMATS['chat']?.readStream(eventsOf(text)) ?? {}
     return calls.map((call) => call.arguments)
   }
 

@@ -179,7 +179,7 @@ describe('the type of a file', () => {
     expect(refused({}, { bytes, type, name: 'a.wav' })).toEqual([
       'unsupported_file_type',
       'file',
-      `The file is no audio of an accepted type: ${accepted}.`,
+      `The file is not audio of an accepted type: ${accepted}.`,
     ])
   })
 })

@@ -5,7 +5,7 @@ import { ApiError } from '../../../src/worker/http/errors.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
-import { ledgerWithRests, listUsage } from '../../../src/worker/usage/handler.ts'
+import { ledgerWithPauses, listUsage } from '../../../src/worker/usage/handler.ts'
 import { deleteKey, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
 import { ownedEndpoints, type OwnedEndpoints, type Owner } from '../../support/owned-endpoint.ts'
 import { told } from '../../support/refusal.ts'
@@ -170,7 +170,7 @@ describe('the rest after a read', () => {
     const waitUntil = (work: Promise<unknown>) => void kept.push(work)
     const { signal: client } = new AbortController()
     const context = { storage, shared, now, client, inTurn, waitUntil }
-    const ledger = ledgerWithRests(owner.customerId, context)
+    const ledger = ledgerWithPauses(owner.customerId, context)
     return { reading: ledger.read([{ sql: 'SELECT 1', params: [] }]), kept }
   }
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
 import { utf8, toBase64Url } from '../../../src/protocol/bytes.ts'
-import { NO_OTHERS, type TelemetryAnswer } from '../../../src/protocol/telemetry.ts'
+import { NO_OTHER_WORKERS, type TelemetryAnswer } from '../../../src/protocol/telemetry.ts'
 import { webhooksSchema } from '../../../src/protocol/webhook-config.ts'
 import type { Context } from '../../../src/worker/context.ts'
 import { InstanceWatch } from '../../../src/worker/metrics/instance-watch.ts'
@@ -92,7 +92,7 @@ beforeEach(() => {
     envelope: 'e',
     daemon: true,
     bundleEnds: now + 1_000 * HOUR_MS,
-    others: { ...NO_OTHERS, metrics: [''] },
+    others: { ...NO_OTHER_WORKERS, metrics: [''] },
     storage: true,
   }
   const daemon = <Answer>(answer: Answer) =>
@@ -114,7 +114,7 @@ beforeEach(() => {
     catalogue: { routes: [{ id: 'nova/glm-5' }] },
     health: { snapshot: () => [{ route: 'nova/glm-5', state: seen.route }] },
     metrics,
-    telemetry: { exchange: async () => (seen.daemon ? seen.others : NO_OTHERS) },
+    telemetry: { exchange: async () => (seen.daemon ? seen.others : NO_OTHER_WORKERS) },
     webhookSecrets: { ops: SECRET, night: OTHER_SECRET },
     sendWebhook: receive,
     log: () => {},
@@ -135,7 +135,7 @@ async function round(): Promise<readonly (readonly [string, unknown])[]> {
 
 const otherWorker = (count: number): TelemetryAnswer => {
   const text = `# HELP cmr_faults_total h\n# TYPE cmr_faults_total counter\ncmr_faults_total{part="settlement",failure="internal"} ${count}\n`
-  return { ...NO_OTHERS, metrics: ['', text] }
+  return { ...NO_OTHER_WORKERS, metrics: ['', text] }
 }
 
 describe('a round of the webhooks', () => {
