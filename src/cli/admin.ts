@@ -5,6 +5,7 @@ import { readSecrets } from '../host/serve/secrets.ts'
 import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
+import { isBearerToken } from '../protocol/bearer-token.ts'
 import { isLoopbackHost } from '../protocol/loopback.ts'
 import { namesUser } from '../protocol/url-user.ts'
 import { days, eur, whole, wholeOrNone } from './admin/arguments.ts'
@@ -16,7 +17,6 @@ import {
 } from './admin/customer-changes.ts'
 import { addCustomerUsage } from './admin/customer-usage.ts'
 import { addOperatorCommands, withQuery } from './admin/operator-commands.ts'
-import { isCredential } from './credential.ts'
 import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
@@ -53,7 +53,7 @@ function openApi(): { readonly api: AdminApi; readonly address: string } {
   const given = options.baseUrl ?? process.env['ROUTER_URL']
   const baseUrl = given === undefined ? undefined : originOf(given)
   const token = givenToken(options.tokenFile)
-  if (token !== undefined && !isCredential(token)) {
+  if (token !== undefined && !isBearerToken(token)) {
     throw new StartError('the admin token is one line of letters of ASCII, without spaces')
   }
   if (baseUrl !== undefined && !isHere(baseUrl)) requirePrivate(baseUrl, token)
