@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, Option } from 'commander'
-import { readSecrets } from '../host/serve/secrets.ts'
+import { readSecretFile, readSecrets } from '../host/serve/secrets.ts'
 import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
+import { isBearerToken } from '../protocol/bearer-token.ts'
 import { isLoopbackHost } from '../protocol/loopback.ts'
 import { namesUser } from '../protocol/url-user.ts'
 import { days, eur, whole, wholeOrNone } from './admin/arguments.ts'
@@ -16,7 +17,6 @@ import {
 } from './admin/customer-changes.ts'
 import { addCustomerUsage } from './admin/customer-usage.ts'
 import { addOperatorCommands, withQuery } from './admin/operator-commands.ts'
-import { isCredential } from './credential.ts'
 import { explainer } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 
@@ -53,7 +53,7 @@ function openApi(): { readonly api: AdminApi; readonly address: string } {
   const given = options.baseUrl ?? process.env['ROUTER_URL']
   const baseUrl = given === undefined ? undefined : originOf(given)
   const token = givenToken(options.tokenFile)
-  if (token !== undefined && !isCredential(token)) {
+  if (token !== undefined && !isBearerToken(token)) {
     throw new StartError('the admin token is one line of letters of ASCII, without spaces')
   }
   if (baseUrl !== undefined && !isHere(baseUrl)) requirePrivate(baseUrl, token)
@@ -101,9 +101,6 @@ function originOf(text: string): string {
   return url.origin
 }
 
-const TOKEN_VARIABLE = 'ADMIN_TOKEN_FILE'
-const TOKEN_OPTION = '--token-file'
-
 /**
  * The token from a file, standard input or the environment. It is never a command-line argument: every user of the
  * machine can read the arguments of a process.
@@ -111,14 +108,14 @@ const TOKEN_OPTION = '--token-file'
  */
 function givenToken(file: string | undefined): string | undefined {
   if (file === '-') return readFileSync(0, 'utf8').trim()
-  const source = file === undefined ? process.env : { [TOKEN_VARIABLE]: file }
-  const { values, problems } = readSecrets(['ADMIN_TOKEN'], source)
-  const [problem] = problems
-  if (problem !== undefined) {
-    throw new StartError(
-      file === undefined ? problem : problem.replace(TOKEN_VARIABLE, TOKEN_OPTION),
-    )
+  if (file !== undefined) {
+    const { value, problem } = readSecretFile('--token-file', file)
+    if (problem !== undefined) throw new StartError(problem)
+    return value
   }
+  const { values, problems } = readSecrets(['ADMIN_TOKEN'], process.env)
+  const [problem] = problems
+  if (problem !== undefined) throw new StartError(problem)
   return values['ADMIN_TOKEN']
 }
 

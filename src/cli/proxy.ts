@@ -4,10 +4,10 @@ import { ClientError } from '../client/errors.ts'
 import { createClient, type Proof } from '../client/index.ts'
 import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
 import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
+import { isBearerToken } from '../protocol/bearer-token.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { asciiOnly } from '../protocol/terminal-text.ts'
 import { ON_SIMULATED } from '../verify/headline.ts'
-import { isCredential } from './credential.ts'
 import { endingExplainer, printError } from './failure.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
@@ -141,7 +141,7 @@ async function readApiKey(file: string | undefined): Promise<string | undefined>
 
 function asApiKey(text: string, source: string): string {
   const key = text.trim()
-  if (isCredential(key)) return key
+  if (isBearerToken(key)) return key
   throw new InputError(
     `${source} holds no API key: it is one line of letters of ASCII, without spaces`,
   )

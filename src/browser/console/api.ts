@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { isBearerToken } from '../../protocol/bearer-token.ts'
 
 /** Who is signed in. */
 export interface Session {
@@ -43,15 +44,12 @@ const OWN_PAGE = { 'x-cmr-console': '1' }
 
 const SESSION_PATH = '/admin/session'
 
-/** Browsers refuse to send a header with other characters. */
-const HEADER_TEXT = /^[\x20-\x7e]*$/
-
 export const API: Api = {
   json: (path, schema) => ask('GET', path, schema),
   session: () => ask('GET', SESSION_PATH, sessionSchema),
   signIn: async (text) => {
     const token = text.trim()
-    if (!HEADER_TEXT.test(token)) throw new ApiFailure(401, 'This is not a token.')
+    if (!isBearerToken(token)) throw new ApiFailure(401, 'This is not a token.')
     return ask('POST', SESSION_PATH, sessionSchema, { authorization: `Bearer ${token}` })
   },
   signOut: async () => {

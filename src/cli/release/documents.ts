@@ -82,11 +82,11 @@ function unlessFixed<T>(work: () => T): T | 'fixed' {
   }
 }
 
-/** No private key is longer, bytes. */
-const MAX_KEY_BYTES = 4_096
+/** No private key is longer, bytes: one of RSA with 16,384 bits takes 13,000 in PEM. */
+const MAX_KEY_BYTES = 32_768
 
-/** How private keys begin, or what they contain: JWK, key of a signed note, PEM. */
-const PRIVATE_KEYS = [/"d"\s*:/, /^PRIVATE\+KEY\+/, /^-----BEGIN [A-Z ]*PRIVATE KEY-----/]
+/** What files with private keys contain: JWK, key of a signed note, PEM, which may have other texts ahead of it. */
+const PRIVATE_KEYS = [/"d"\s*:/, /^PRIVATE\+KEY\+/, /^-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----/m]
 
 async function requireNoPrivateKey(path: string, size: number): Promise<void> {
   if (size > MAX_KEY_BYTES) return

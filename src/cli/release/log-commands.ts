@@ -12,7 +12,7 @@ import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog, type AuditedLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
 import { lockLog } from './log/log-lock.ts'
-import { formatNoteSigner, noteSigner } from './log/note-signer.ts'
+import { formatNoteSigner, noteSigner, type NoteSigner } from './log/note-signer.ts'
 import {
   attachProof,
   logReader,
@@ -35,6 +35,7 @@ export function addLogCommands(program: Command): void {
       'the public record of releases: an append-only log of static files (C2SP tlog-tiles)',
     )
   addKeygen(log)
+  addVerifierKey(log)
   addAppend(log)
   addRenew(log)
   addCheck(log)
@@ -60,8 +61,20 @@ function addKeygen(log: Command): void {
         seed,
       )
       await writeNew(options.private, formatNoteSigner(signer, seed), 0o600)
-      print({ verifier_key: formatNoteKey(signer.key) })
+      printVerifierKey(signer)
     })
+}
+
+function addVerifierKey(log: Command): void {
+  log
+    .command('verifier-key')
+    .description('print the verifier key of a log or of a witness again')
+    .requiredOption('--key <file>', 'its private key')
+    .action(async ({ key }: { key: string }) => printVerifierKey(await readSigner(key)))
+}
+
+function printVerifierKey({ key }: NoteSigner): void {
+  print({ verifier_key: formatNoteKey(key) })
 }
 
 interface LogOptions {

@@ -106,7 +106,7 @@ function plainProviders({ providers }: RouterConfig): ConfigProblem[] {
  * Characters that a header can carry. A secret with any other character, such as a line break, would make every request
  * fail.
  */
-export const HEADER_TEXT = /^[\x20-\x7e]*$/
+const HEADER_TEXT = /^[\x20-\x7e]*$/
 
 function unusableApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): ConfigProblem[] {
   return Object.entries(providers).flatMap(([name, { api_key_env: variable }]) => {

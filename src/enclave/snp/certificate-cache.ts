@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { copyBytes, toHex, type Bytes } from '../../protocol/bytes.ts'
 import type { ChipKey, Kds } from './kds.ts'
@@ -22,12 +22,22 @@ export function certificateDirectory(directory: string): CertificateFiles {
     async write(name, bytes) {
       try {
         await mkdir(directory, { recursive: true })
-        await writeFile(join(directory, `${name}.new`), bytes)
-        await rename(join(directory, `${name}.new`), join(directory, name))
+        await replace(join(directory, name), bytes)
       } catch {
         // Not an error: a certificate that cannot be stored is fetched again next time.
       }
     },
+  }
+}
+
+/** Replaces a file by a draft in a folder of its own, because other processes may replace it at the same time. */
+async function replace(path: string, bytes: Bytes): Promise<void> {
+  const folder = await mkdtemp(`${path}.`)
+  try {
+    await writeFile(join(folder, 'draft'), bytes)
+    await rename(join(folder, 'draft'), path)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
   }
 }
 

@@ -1,4 +1,5 @@
-import { findStartProblems, HEADER_TEXT } from '../../enclave/config/start-rules.ts'
+import { findStartProblems } from '../../enclave/config/start-rules.ts'
+import { isBearerToken, NO_BEARER_TOKEN } from '../../protocol/bearer-token.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { isLoopbackHost, staysPrivate } from '../../protocol/loopback.ts'
@@ -101,9 +102,7 @@ function weakAdminToken({ values, problems }: Secrets): string[] {
     if (problems.some((problem) => problem.startsWith('ADMIN_TOKEN'))) return []
     return ['ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE']
   }
-  if (!HEADER_TEXT.test(token)) {
-    return ['ADMIN_TOKEN: has a line break or another character that no header carries']
-  }
+  if (!isBearerToken(token)) return [`ADMIN_TOKEN: ${NO_BEARER_TOKEN}`]
   if (token.length >= MIN_TOKEN_LENGTH) return []
   return [`ADMIN_TOKEN: is shorter than ${MIN_TOKEN_LENGTH} characters`]
 }

@@ -6,6 +6,11 @@ export interface Secrets {
   readonly problems: readonly string[]
 }
 
+/** A secret, or why it could not be read. */
+type ReadSecret =
+  | { readonly value: string; readonly problem?: undefined }
+  | { readonly problem: string; readonly value?: undefined }
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 const OTHER_USERS_MODE = 0o007
@@ -21,7 +26,11 @@ export function readSecrets(names: Iterable<string>, environment: Environment): 
     const [given, file] = [environment[name]?.trim(), environment[`${name}_FILE`]]
     if (given && file) problems.push(`${name}: is given twice, by ${name} and by ${name}_FILE`)
     else if (given) values[name] = given
-    else if (file) readSecretFile(name, file, values, problems)
+    else if (file) {
+      const { value, problem } = readSecretFile(`${name}_FILE`, file)
+      if (value !== undefined) values[name] = value
+      else problems.push(problem)
+    }
   }
   return { values, problems }
 }
@@ -32,32 +41,25 @@ export function withoutSecrets(environment: Environment, names: Iterable<string>
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !hidden.has(name)))
 }
 
-function readSecretFile(
-  name: string,
-  file: string,
-  values: Record<string, string>,
-  problems: string[],
-): void {
+/**
+ * Reads a secret from a file.
+ * @param source how the file was named to the program, for the problem
+ */
+export function readSecretFile(source: string, file: string): ReadSecret {
+  const problem = (what: string): ReadSecret => ({ problem: `${source}: ${file} ${what}` })
   try {
     const found = statSync(file)
     // Reading a pipe would block until somebody writes to it, at every reload again.
-    if (!found.isFile()) {
-      problems.push(`${name}_FILE: ${file} is not a regular file`)
-      return
-    }
+    if (!found.isFile()) return problem('is not a regular file')
     const { mode } = found
     if ((mode & OTHER_USERS_MODE) !== 0) {
-      problems.push(
-        `${name}_FILE: ${file} is open to every user (mode ${octal(mode)}): chmod 600 it`,
-      )
-      return
+      return problem(`is open to every user (mode ${octal(mode)}): chmod 600 it`)
     }
     const value = readFileSync(file, 'utf8').trim()
-    if (value === '') problems.push(`${name}_FILE: ${file} is empty`)
-    else values[name] = value
+    return value === '' ? problem('is empty') : { value }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    problems.push(`${name}_FILE: ${file} cannot be read (${code})`)
+    return problem(`cannot be read (${code})`)
   }
 }
 

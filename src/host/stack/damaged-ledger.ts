@@ -7,12 +7,31 @@ import { StartError } from './start-error.ts'
 const DAMAGED = [11, 26]
 
 /**
- * Checks the ledger of an embedded engine before the engine opens it: its header, its size, its schema and the first
- * page of each table. Damage elsewhere is found only when it is read. A file that does not exist, or that this process
- * may not read, is left to the engine.
+ * Checks the ledger of an embedded engine before the engine opens it.
  * @throws StartError when the file is damaged; the message names it
  */
 export function refuseDamagedLedger(file: string): void {
+  refuseDamaged(
+    file,
+    'the ledger',
+    'restore it from a backup (docs/operations.md, "Backup and restore")',
+  )
+}
+
+/**
+ * Checks a file in which workerd has the alarms of its Durable Objects. An object sets its alarm anew where the file is
+ * missing.
+ * @throws StartError when the file is damaged; the message names it
+ */
+export function refuseDamagedAlarms(file: string): void {
+  refuseDamaged(file, 'which has the times of maintenance', 'remove it, and a new one is made')
+}
+
+/**
+ * Checks header, size, schema and the first page of each table. Damage elsewhere is found only when it is read. A file that
+ * does not exist, or that this process may not read, is left to the engine.
+ */
+function refuseDamaged(file: string, what: string, advice: string): void {
   if (!existsSync(file)) return
   let database: DatabaseSync | undefined
   try {
@@ -21,10 +40,9 @@ export function refuseDamagedLedger(file: string): void {
     for (const { name } of tables) database.prepare(`SELECT 1 FROM "${String(name)}" LIMIT 1`).get()
   } catch (error) {
     if (!isDamage(error)) return
-    throw new StartError(
-      `${file}, the ledger, is damaged (${error.message}): restore it from a backup (docs/operations.md, "Backup and restore")`,
-      { cause: error },
-    )
+    throw new StartError(`${file}, ${what}, is damaged (${error.message}): ${advice}`, {
+      cause: error,
+    })
   } finally {
     database?.close()
   }

@@ -10,6 +10,12 @@ const OBJECT = 'ledger'
 export const DURABLE_OBJECT_FILE = `${STORE_KEY}/${objectId(STORE_KEY, OBJECT)}.sqlite`
 
 /**
+ * The files in which workerd stores the alarms of Durable Objects, one for each namespace, relative to the same directory.
+ * Without one that it can read, it does not start.
+ */
+export const ALARM_FILES = '*/metadata.sqlite'
+
+/**
  * Derives the id of a named object like workerd (`actor-id-impl.c++`): 16 bytes for the name, 16 for its
  * authentication.
  */

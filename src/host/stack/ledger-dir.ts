@@ -1,9 +1,9 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, globSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { LEDGER_FILE } from '../../protocol/ledger-link.ts'
 import { isEmbedded, type StorageEngineName } from '../../protocol/storage-engines.ts'
-import { DURABLE_OBJECT_FILE } from './durable-object-file.ts'
-import { refuseDamagedLedger } from './damaged-ledger.ts'
+import { ALARM_FILES, DURABLE_OBJECT_FILE } from './durable-object-file.ts'
+import { refuseDamagedAlarms, refuseDamagedLedger } from './damaged-ledger.ts'
 import { StartError } from './start-error.ts'
 import type { StateDir } from './state-dir.ts'
 
@@ -79,10 +79,15 @@ export function markLedger(
   if (lookFor(file) === 'there') state.write(LEDGER_MARK, MARK_TEXT)
 }
 
-/** @throws StartError when the file of this engine is damaged */
+/** @throws StartError when a file of this engine is damaged; the message names it */
 export function refuseDamage(state: Pick<StateDir, 'directory'>, engine: StorageEngineName): void {
   if (!isEmbedded(engine)) return
-  refuseDamagedLedger(join(ledgerDir(state, engine), EMBEDDED_LEDGERS[engine]))
+  const directory = ledgerDir(state, engine)
+  refuseDamagedLedger(join(directory, EMBEDDED_LEDGERS[engine]))
+  if (engine !== 'durable-object') return
+  for (const file of globSync(ALARM_FILES, { cwd: directory })) {
+    refuseDamagedAlarms(join(directory, file))
+  }
 }
 
 /**

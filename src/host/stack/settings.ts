@@ -1,13 +1,13 @@
 import { fileURLToPath } from 'node:url'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { isBearerToken, NO_BEARER_TOKEN } from '../../protocol/bearer-token.ts'
 import {
   DEFAULT_STORAGE_ENGINE,
   SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
   type StorageEngineName,
 } from '../../protocol/storage-engines.ts'
-import { HEADER_TEXT } from '../../enclave/config/start-rules.ts'
 import { StartError } from './start-error.ts'
 
 /** The local stack's settings, read once from the environment. */
@@ -49,8 +49,6 @@ export const DEFAULT_STATE_DIR = '.state'
 
 const PORT_RULE = 'give a port number, or 0 for any free port'
 
-const TOKEN_RULE = 'has a line break or another character that no header carries'
-
 const COUNT_RULE = 'give a number above 0'
 
 const count = z.coerce.number(COUNT_RULE).int(COUNT_RULE).min(1, COUNT_RULE)
@@ -68,7 +66,7 @@ const environmentSchema = z.object({
   TLS_PORT: port(8788),
   ROUTER_CONFIG: z.string().min(1).default(resolve(PROJECT_DIR, 'config/local.json')),
   STATE_DIR: z.string().min(1).default(DEFAULT_STATE_DIR),
-  ADMIN_TOKEN: z.string().regex(HEADER_TEXT, TOKEN_RULE).optional(),
+  ADMIN_TOKEN: z.string().refine(isBearerToken, NO_BEARER_TOKEN).optional(),
   STORAGE: z.enum(SELF_HOSTED_ENGINES).default(DEFAULT_STORAGE_ENGINE),
   DATABASE_URL: z.string().min(1).optional(),
   PROVIDER_CALLS: z.enum(PROVIDER_CALLS).optional(),

@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { stateDirMode } from './accounts.ts'
 import { StartError } from './start-error.ts'
-import { HEADER_TEXT } from '../../enclave/config/start-rules.ts'
+import { isBearerToken } from '../../protocol/bearer-token.ts'
 import { messageOfThrown } from '../../protocol/thrown-message.ts'
 
 /** The name of the lock file. */
@@ -76,11 +76,11 @@ export function openStateDir(path: string): StateDir {
 
 /**
  * A secret that is stored in a file of its own: the given one, else the stored one, else a new one.
- * @throws StartError when the stored one has characters that a header cannot carry
+ * @throws StartError when the stored one could not be sent as a bearer token
  */
 export function storedSecret(state: StateDir, name: string, given: string | undefined): string {
   const stored = state.read(name)?.trim() ?? ''
-  if (given === undefined && !HEADER_TEXT.test(stored)) {
+  if (given === undefined && stored !== '' && !isBearerToken(stored)) {
     throw new StartError(`${state.file(name)} is damaged: remove it, and a new one is made`)
   }
   const made = stored === '' ? randomBytes(32).toString('base64url') : stored

@@ -159,11 +159,11 @@ export function customArguments(input: string): string {
   return JSON.stringify({ input })
 }
 
-/** How `allowed_tools` names a tool. */
+/** How `tool_choice` and its `allowed_tools` name a tool. */
 interface NamedTool {
   readonly type: string
-  readonly name?: string
-  readonly namespace?: string
+  readonly name?: string | undefined
+  readonly namespace?: string | undefined
 }
 
 const namedTool = z.looseObject({
@@ -202,7 +202,7 @@ export interface ChosenTools {
 /**
  * Reads the tool choice. Providers refuse a choice without functions, so where there are none it is omitted. A required call
  * counts as dropped where there is no function that it may name.
- * @throws ApiError where the choice is malformed, or names a tool that was not offered
+ * @throws ApiError where the choice is malformed, or names or allows a function or custom tool that was not offered
  */
 export function chooseTools(value: unknown, tools: ToolSet): ChosenTools {
   const choice = choiceShape.optional(value)
@@ -213,28 +213,35 @@ export function chooseTools(value: unknown, tools: ToolSet): ChosenTools {
   return { members: hasFunctions ? members : {}, dropped: isLost ? ['tool_choice'] : [] }
 }
 
-function chosen(
-  choice: z.output<typeof toolChoice>,
-  { functions, identities }: ToolSet,
-): JsonObject {
+function chosen(choice: z.output<typeof toolChoice>, tools: ToolSet): JsonObject {
+  const { functions } = tools
   if (typeof choice === 'string') return { tools: functions, tool_choice: choice }
   requireFewEntries(choice.tools, 'tool_choice.tools')
   if (choice.type === 'allowed_tools') {
-    const allowed = new Set(
-      (choice.tools ?? []).map(({ name, namespace }) => flatName(name ?? '', namespace)),
-    )
+    const callable = (choice.tools ?? []).filter(({ type }) => READERS.has(type))
+    const allowed = new Set(callable.map(wantedName))
+    for (const name of allowed) requireOffered(name, tools, 'allows')
     const kept = functions.filter((tool) => allowed.has(nameOf(tool)))
     return kept.length === 0
       ? { tools: functions, tool_choice: 'none' }
       : { tools: kept, tool_choice: choice.mode ?? 'auto' }
   }
-  if (choice.type !== 'function' && choice.type !== 'custom') return { tools: functions }
-  const name = flatName(choice.name ?? '', choice.namespace)
-  if (!identities.has(name)) {
-    const message = '"tool_choice" names a tool that is not in "tools".'
-    throw new ApiError('invalid_request_error', message, { param: 'tool_choice' })
-  }
+  // Hosted tools are dropped, and with them every choice of one.
+  if (!READERS.has(choice.type)) return { tools: functions }
+  const name = wantedName(choice)
+  requireOffered(name, tools, 'names')
   return { tools: functions, tool_choice: { type: 'function', function: { name } } }
+}
+
+function wantedName({ name = '', namespace }: NamedTool): string {
+  return flatName(name, namespace)
+}
+
+/** @throws ApiError where the tool that the choice names or allows was not offered */
+function requireOffered(name: string, { identities }: ToolSet, how: 'names' | 'allows'): void {
+  if (identities.has(name)) return
+  const message = `"tool_choice" ${how} a tool that is not in "tools".`
+  throw new ApiError('invalid_request_error', message, { param: 'tool_choice' })
 }
 
 function nameOf(tool: JsonObject): string {

@@ -16,6 +16,16 @@ export class EarliestAlarm {
     this.#at = time ?? Number.POSITIVE_INFINITY
   }
 
+  /**
+   * Like `isAlready`, and sets an alarm that is set already to another time: workerd has the alarms in a file of its own, and
+   * where that was lost, the object still knows its alarm, which only another time makes go off. Never rejects.
+   * @param again the other time, ms since the epoch; undefined: the alarm stays
+   */
+  async resume(time: number | null, again: number | undefined): Promise<void> {
+    if (time === null || again === undefined) this.isAlready(time)
+    else await this.scheduleAfterWrite(again)
+  }
+
   /** To be called when the alarm goes off. */
   wentOff(): void {
     this.#at = Number.POSITIVE_INFINITY

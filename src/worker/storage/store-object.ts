@@ -48,7 +48,7 @@ export function makeStoreObject(
       void ctx.blockConcurrencyWhile(async () => {
         await migrate(sqliteDatabase(store), SQLITE_MIGRATIONS)
         await this.#ledger.open(held)
-        this.#alarm.isAlready(await ctx.storage.getAlarm())
+        await this.#alarm.resume(await ctx.storage.getAlarm(), isLocal ? now() : undefined)
         if (isLocal) local.offer(id, this.#ledger)
       })
     }

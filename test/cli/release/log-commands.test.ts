@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -145,6 +146,27 @@ describe('a log of releases', () => {
       stderr: `error: ${at('full.key')} cannot be written: EFBIG\n`,
     })
     expect(existsSync(at('full.key'))).toBe(false)
+  })
+
+  test('has a verifier key that can be printed again from the private key, as that of a witness can', async () => {
+    const words = ['--name', 'witness.example', '--witness', '--private', at('witness.key')]
+    const { out: ofWitness } = await log('keygen', ...words)
+    const again = (file: string) => log('verifier-key', '--key', at(file))
+    const printed = { code: 0, err: '' }
+    expect(await again('witness.key')).toEqual({ ...printed, out: ofWitness })
+    const { out } = await again('log.key')
+    expect(JSON.parse(out)).toEqual({ verifier_key: verifierKey })
+    expect(await again('entry')).toEqual({
+      code: 1,
+      out: '',
+      err: `error: ${at('entry')} cannot be used: others may read or change this private key; chmod 600 it\n`,
+    })
+    chmodSync(at('entry'), 0o600)
+    expect(await again('entry')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: the private key of a note is not of the expected form\n',
+    })
   })
 
   test('never writes a key over another', async () => {

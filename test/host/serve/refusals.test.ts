@@ -133,7 +133,17 @@ describe('production mode', () => {
           problems: [],
         },
       },
-      'ADMIN_TOKEN: has a line break or another character that no header carries',
+      'ADMIN_TOKEN: has a space, a line break or another character that no bearer token may have',
+    ],
+    [
+      'an admin token of several words',
+      {
+        secrets: {
+          values: { ...SECRETS, ADMIN_TOKEN: 'correct horse battery staple' },
+          problems: [],
+        },
+      },
+      'ADMIN_TOKEN: has a space, a line break or another character that no bearer token may have',
     ],
     [
       'a provider key of two lines',

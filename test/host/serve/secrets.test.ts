@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readSecrets, withoutSecrets } from '../../../src/host/serve/secrets.ts'
+import { readSecretFile, readSecrets, withoutSecrets } from '../../../src/host/serve/secrets.ts'
 
 let directory: string
 
@@ -66,6 +66,14 @@ describe('secrets', () => {
         `A_FILE: ${pipe} is not a regular file`,
         `B_FILE: ${directory} is not a regular file`,
       ],
+    })
+  })
+
+  test('may be in one file alone, whose problem is told by the name under which it was given', () => {
+    expect(readSecretFile('--key-file', file('alone', 'x\n'))).toEqual({ value: 'x' })
+    const path = file('alone-and-open', 'x', 0o644)
+    expect(readSecretFile('--key-file', path)).toEqual({
+      problem: `--key-file: ${path} is open to every user (mode 0644): chmod 600 it`,
     })
   })
 

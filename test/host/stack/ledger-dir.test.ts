@@ -15,6 +15,7 @@ import {
   LEDGER_MARK,
   ledgerDir,
   markLedger,
+  refuseDamage,
 } from '../../../src/host/stack/ledger-dir.ts'
 import { StartError } from '../../../src/host/stack/start-error.ts'
 
@@ -127,5 +128,30 @@ describe('the directory of the ledger', () => {
   it('has no mark of a router whose ledger is elsewhere', () => {
     markLedger(state(), 'postgres')
     expect(existsSync(join(path, LEDGER_MARK))).toBe(false)
+  })
+})
+
+describe('a damaged file below the directory of the ledger', () => {
+  const damaged = (file: string) => {
+    mkdirSync(dirname(join(path, 'storage', file)), { recursive: true })
+    writeFileSync(join(path, 'storage', file), 'x'.repeat(8_192))
+  }
+
+  it.each(['cmr-ledger', 'cmr-chunks', 'cmr-postgres-pool'])(
+    'is refused by name where it is that of the alarms of %s, without which workerd ends',
+    (namespace) => {
+      damaged(`${namespace}/metadata.sqlite`)
+      expect(() => refuseDamage(state(), 'durable-object')).toThrow(StartError)
+      expect(() => refuseDamage(state(), 'durable-object')).toThrow(
+        `${join(path, 'storage', namespace, 'metadata.sqlite')}, which has the times of maintenance, ` +
+          'is damaged (file is not a database): remove it, and a new one is made',
+      )
+    },
+  )
+
+  it('is no matter where the engine does not use it', () => {
+    damaged('cmr-chunks/metadata.sqlite')
+    expect(() => refuseDamage(state(), 'sqlite')).not.toThrow()
+    expect(() => refuseDamage(state(), 'postgres')).not.toThrow()
   })
 })

@@ -77,9 +77,12 @@ describe('a stored secret', () => {
     expect(storedSecret(state, 'token', undefined)).toMatch(/^[\w-]{43}$/)
   })
 
-  test('that no header can carry is refused by the name of its file, and not quoted', () => {
-    const state = openStateDir(join(directory, 'garbled'))
-    state.write('token', 'hunter2\u0000ü')
+  test.each([
+    ['control characters', 'hunter2\u0000ü'],
+    ['spaces', 'hunter2 rest'],
+  ])('with %s is refused by the name of its file, and not quoted', (what, stored) => {
+    const state = openStateDir(join(directory, `with ${what}`))
+    state.write('token', stored)
     const attempt = () => storedSecret(state, 'token', undefined)
     expect(attempt).toThrow(StartError)
     const refusal = `${state.file('token')} is damaged: remove it, and a new one is made`

@@ -20,7 +20,11 @@ describe('readChatOptions', () => {
     ['', true],
     ['0', true],
     ['no', true],
-    ['false, false', true],
+    // As it arrives where it is sent more than once.
+    ['false, false', false],
+    ['false,False', false],
+    ['false, true', true],
+    ['true, false', true],
   ])('reads X-Service-Receipt "%s" as %s', (value, receipt) => {
     const headers = new Headers({ 'x-service-receipt': value })
     expect(readChatOptions(headers, true).receipt).toBe(receipt)

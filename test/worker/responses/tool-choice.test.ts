@@ -25,6 +25,47 @@ test('allowed_tools that requires a call and allows none of the functions forbid
   expect(parse(allowed('auto'), [...functions, ...hosted]).dropped).toEqual(['tools.web_search'])
 })
 
+test.each<[unknown, unknown]>([
+  [[{ type: 'function', name: 'g' }], [{ type: 'function', name: 'f' }]],
+  [
+    [
+      { type: 'function', name: 'f' },
+      { type: 'custom', name: 'g' },
+    ],
+    [{ type: 'function', name: 'f' }],
+  ],
+  [[{ type: 'function', name: 'f', namespace: 'n' }], [{ type: 'function', name: 'f' }]],
+  [[{ type: 'function' }], [{ type: 'function', name: 'f' }]],
+  [[{ type: 'function', name: 'f' }], hosted],
+  [[{ type: 'function', name: 'f' }], undefined],
+])('allowed_tools of %j, one of which is not among the tools %j, is refused', (names, tools) => {
+  for (const mode of ['auto', 'required']) {
+    expect(refusalOf(() => parse({ type: 'allowed_tools', mode, tools: names }, tools))).toEqual({
+      code: 'invalid_request_error',
+      message: '"tool_choice" allows a tool that is not in "tools".',
+      param: 'tool_choice',
+    })
+  }
+})
+
+test('allowed_tools may allow hosted tools beside functions, of namespaces too', () => {
+  const tools = [
+    { type: 'namespace', name: 'n', tools: [{ type: 'function', name: 'f' }] },
+    { type: 'custom', name: 'c' },
+    { type: 'function', name: 'g' },
+    ...hosted,
+  ]
+  const names = [
+    { type: 'function', name: 'f', namespace: 'n' },
+    { type: 'custom', name: 'c' },
+    ...hosted,
+  ]
+  expect(chatOf(parse({ type: 'allowed_tools', tools: names }, tools))).toMatchObject({
+    tools: [{ function: { name: 'n__f' } }, { function: { name: 'c' } }],
+    tool_choice: 'auto',
+  })
+})
+
 /** Providers refuse the member without tools, so it is never forwarded there. */
 describe('tool_choice where no tool is left that a model can call', () => {
   test.each<[unknown, unknown]>([

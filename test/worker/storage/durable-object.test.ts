@@ -83,6 +83,30 @@ describe('a store object', () => {
     await expect.poll(() => db.batch([trace]), { timeout: 30_000 }).toEqual([swept])
   })
 
+  it.each([
+    ['', /^$/],
+    [', also where the file is lost in which workerd has the alarms', /^metadata\.sqlite/],
+  ])('goes on with its sweeps after a restart%s', async (_what, lost) => {
+    const home = await mkdtemp(join(tmpdir(), 'cmr-test-objects-'))
+    const script = await bundleForWorkerd(WORKER)
+    const before = await startWorkerd({ script, text: {}, directory: home })
+    await storageOf(before)
+      .customer('swept')
+      .batch([insert('of-before')])
+    await before.stop('SIGKILL')
+    for (const file of await readdir(join(home, 'cmr-ledger'))) {
+      if (lost.test(file)) await rm(join(home, 'cmr-ledger', file))
+    }
+    const after = await startWorkerd({ script, text: {}, directory: home })
+    onTestFinished(async () => {
+      await after.stop()
+      await rm(home, { recursive: true, force: true })
+    })
+    const rows = ['of-before', 'swept-1', 'swept-2'].map((name) => ({ name }))
+    const read = () => storageOf(after).customer('swept').batch([names])
+    await expect.poll(read, { timeout: 20_000 }).toEqual([rows])
+  })
+
   it('answers a write whose alarm it could not set as what it is, and sets it at the next write', async () => {
     const fresh = await startWorkerd({ script: await bundleForWorkerd(WORKER), text: {} })
     onTestFinished(() => fresh.stop())

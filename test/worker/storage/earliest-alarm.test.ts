@@ -29,6 +29,25 @@ test('an alarm that was set before the instance began is kept where it is early 
   expect(attempts).toEqual([15])
 })
 
+test.each([
+  ['set to another time where it was set before', 20, 30, [30]],
+  ['not set where it was not before', null, 30, [40]],
+  ['kept where no other time is given', 20, undefined, []],
+])('an alarm is %s', async (_what, before, again, set) => {
+  const { alarm, attempts } = open()
+  await alarm.resume(before, again)
+  await alarm.schedule(40)
+  expect(attempts).toEqual(set)
+})
+
+test('an instance begins also where its alarm cannot be set again, and the next call sets it', async () => {
+  const { alarm, attempts, failures } = open()
+  failures.push(new Error('the disk is full'))
+  await alarm.resume(20, 30)
+  await alarm.schedule(40)
+  expect(attempts).toEqual([30, 30])
+})
+
 test('an alarm that could not be set is set by the next call, to the earliest time of both', async () => {
   const { alarm, attempts, failures } = open()
   failures.push(new Error('the disk is full'), new Error('still full'))
