@@ -202,6 +202,13 @@ addLogCommands(program)
 addPageCommand(program)
 
 export function releaseSubcommand(): Subcommand {
-  const told = [ReleaseError, MalformedEvidence, TransparencyError]
-  return { command: program, explain: explainer({ told }) }
+  const told = [ReleaseError, MalformedEvidence]
+  const explain = explainer({ told })
+  return { command: program, explain: (error, words) => explain(withFault(error), words) }
+}
+
+/** Monitors are programs: they are told the name of the fault, which is stable, and not only its description. */
+function withFault(error: unknown): unknown {
+  if (!(error instanceof TransparencyError)) return error
+  return new ReleaseError(`${error.fault}: ${error.message}`, { cause: error })
 }

@@ -4,7 +4,12 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
 import { namesUser } from '../../protocol/url-user.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
-import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-note.ts'
+import {
+  formatNoteKey,
+  parseNoteKey,
+  type NoteKey,
+  type NoteKeyType,
+} from '../../verify/transparency/signed-note.ts'
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
 import { requireWritable, writeDocument } from './documents.ts'
 import { readJson, readWholeText, writeNew } from './files.ts'
@@ -20,6 +25,7 @@ import {
   readPublished,
   readSigner,
   readTreeHead,
+  requireSubject,
 } from './log/log-files.ts'
 import type { Witness } from './log/witness-client.ts'
 import { serveWitness } from './log/witness-server.ts'
@@ -80,7 +86,7 @@ function printVerifierKey({ key }: NoteSigner): void {
 interface LogOptions {
   dir: string
   key: string
-  witness: readonly Witness[]
+  witness?: readonly Witness[]
   quorum?: number
   out: string
   attach?: string
@@ -94,7 +100,6 @@ function withLog(command: Command): Command {
       '--witness <url and key>',
       'a witness to ask, "<url> <verifier key>", repeatable',
       witness,
-      [],
     )
     .option('--quorum <n>', 'how many witnesses must cosign (default: all)', wholeNumber)
     .requiredOption('--out <file>', 'the proof to write (.tlog-proof)')
@@ -110,6 +115,8 @@ function addAppend(log: Command): void {
     )
     .action(async (path: string, options: LogOptions) => {
       const entry = await readEntry(path)
+      // Checked before anything is signed, because an entry cannot be removed from the log.
+      if (options.attach !== undefined) await requireSubject(options.attach, entry)
       await withLock(options, async (logTools) => {
         await report(await appendEntry(entry, logTools), entry, options)
       })
@@ -120,6 +127,7 @@ function addRenew(log: Command): void {
   withLog(log.command('renew').argument('<index>', 'number of the entry', indexNumber))
     .description('have witnesses cosign the log as it is now, and write a fresh proof of an entry')
     .action(async (index: number, options: LogOptions) => {
+      if (options.attach !== undefined) await readPublished(options.attach)
       await withLock(options, async (logTools) => {
         const renewed = await renewProof(index, logTools)
         await report(renewed, await logTools.log.entry(index), options)
@@ -186,7 +194,7 @@ interface AuditOptions {
 }
 
 async function auditedLog({ logKey, policy: path }: AuditOptions): Promise<AuditedLog> {
-  if (logKey !== undefined) return { key: parseNoteKey(logKey) }
+  if (logKey !== undefined) return { key: keyOf(logKey, 'ed25519') }
   if (path === undefined) throw new ReleaseError('give --policy, or --log-key')
   const policy = readLogPolicy(await readJson(path))
   return { key: policy.log, witnessed: { policy, now: Math.floor(Date.now() / 1_000) } }
@@ -199,17 +207,18 @@ function addWitness(log: Command): void {
       'cosign the trees of logs, each only if it continues the last; runs until it is stopped',
     )
     .requiredOption('--key <file>', "the witness's private key")
-    .requiredOption('--log-key <key>', 'verifier key of a log to watch, repeatable', collect, [])
+    .requiredOption('--log-key <key>', 'verifier key of a log to watch, repeatable', logKeys)
     .requiredOption('--state <folder>', 'where the last tree of each log is kept')
-    .option('--listen <address>', 'where to listen', listenAddress, {
-      host: '127.0.0.1',
-      port: 7380,
-    })
+    .addOption(
+      new Option('--listen <address>', 'where to listen')
+        .argParser(listenAddress)
+        .default({ host: '127.0.0.1', port: 7380 }, '127.0.0.1:7380'),
+    )
     .action(
-      async (options: { key: string; logKey: string[]; state: string; listen: ListenAddress }) => {
+      async (options: { key: string; logKey: NoteKey[]; state: string; listen: ListenAddress }) => {
         const cosigner = new LogWitness({
-          signer: await readSigner(options.key),
-          logs: options.logKey.map(parseNoteKey),
+          signer: await signerOf(options.key, 'cosignature'),
+          logs: options.logKey,
           stateDir: options.state,
           now: Date.now,
         })
@@ -230,13 +239,22 @@ function addWitness(log: Command): void {
     )
 }
 
-async function deps({ dir, key, witness: witnesses, quorum }: LogOptions): Promise<AppendDeps> {
+async function deps({
+  dir,
+  key,
+  witness: witnesses = [],
+  quorum,
+}: LogOptions): Promise<AppendDeps> {
   if (quorum !== undefined && quorum > witnesses.length) {
     throw new ReleaseError(
       `--quorum ${quorum} is more than the ${witnesses.length} witnesses given`,
     )
   }
-  const log = new LogDirectory(dir, await readSigner(key))
+  // Two signatures of one witness do not make a quorum of two.
+  if (new Set(witnesses.map(({ key: own }) => own.publicKey.join())).size !== witnesses.length) {
+    throw new ReleaseError('--witness names one witness twice')
+  }
+  const log = new LogDirectory(dir, await signerOf(key, 'ed25519'))
   return { log, witnesses, quorum: quorum ?? witnesses.length, now: Date.now }
 }
 
@@ -248,7 +266,6 @@ async function withLock(
   const logTools = await deps(options)
   // Checked before anything is signed, because an entry cannot be removed from the log.
   await requireWritable(options.out)
-  if (options.attach !== undefined) await readPublished(options.attach)
   const release = lockLog(options.key)
   try {
     await work(logTools)
@@ -269,7 +286,7 @@ async function report(
 }
 
 /** Commander would quote what it is told to be invalid, and an address may have a password in it. */
-function witness(text: string, before: readonly Witness[]): Witness[] {
+function witness(text: string, before: readonly Witness[] = []): Witness[] {
   const [url = '', key = '', ...rest] = text.trim().split(/\s+/)
   if (!/^https?:\/\//.test(url) || !URL.canParse(url) || key === '' || rest.length > 0) {
     throw new ReleaseError('--witness is "<url> <verifier key>", in one argument')
@@ -277,11 +294,33 @@ function witness(text: string, before: readonly Witness[]): Witness[] {
   if (namesUser(new URL(url))) {
     throw new ReleaseError('leave user name and password out of the address of a witness')
   }
-  return [...before, { url, key: parseNoteKey(key) }]
+  return [...before, { url, key: keyOf(key, 'cosignature') }]
 }
 
-function collect(text: string, before: readonly string[]): string[] {
-  return [...before, text]
+function logKeys(text: string, before: readonly NoteKey[] = []): NoteKey[] {
+  return [...before, keyOf(text, 'ed25519')]
+}
+
+const HOLDER: Readonly<Record<NoteKeyType, string>> = { ed25519: 'log', cosignature: 'witness' }
+
+function keyOf(text: string, type: NoteKeyType): NoteKey {
+  const key = parseNoteKey(text)
+  requireType(key, type)
+  return key
+}
+
+async function signerOf(path: string, type: NoteKeyType): Promise<NoteSigner> {
+  const signer = await readSigner(path)
+  requireType(signer.key, type)
+  return signer
+}
+
+/** No relying party accepts what a key of the other kind signs. */
+function requireType({ name, type }: NoteKey, wanted: NoteKeyType): void {
+  if (type === wanted) return
+  throw new ReleaseError(
+    `the key of ${name} is that of a ${HOLDER[type]}, and not of a ${HOLDER[wanted]}`,
+  )
 }
 
 function indexNumber(text: string): number {

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { SigningKey } from '../../enclave/release/signing-key.ts'
+import { messageOfThrown } from '../../protocol/thrown-message.ts'
 import { UNSEAL_PATH, type UnsealDocument } from '../../protocol/unseal.ts'
+import { InputError } from '../verify/input-error.ts'
 import { connectGuest, type GuestConnection } from './guest-connection.ts'
 import { proveGuest, type GuestPolicy, type GuestProof } from './prove-guest.ts'
 import { signUnsealDocument } from './sign-document.ts'
@@ -55,9 +57,17 @@ export async function unsealOver(
     ledger_position: ledgerPosition,
   }
   const document = await signUnsealDocument(terms, operator, Date.now())
-  const { status, body } = await connection.post(UNSEAL_PATH, document)
+  const { status, body } = await connection.post(UNSEAL_PATH, document).catch(withUnknownEffect)
   if (status === 200) return { kind: 'unsealed', proof }
   return { kind: 'refused', proof, ...readRefusal(status, body) }
+}
+
+/** Without this, the operator would take the failure for one of the connection, before anything was sent. */
+function withUnknownEffect(cause: unknown): never {
+  throw new InputError(
+    `${messageOfThrown(cause)}. The router proved itself and was sent its secrets; whether they took effect is not known: run the command again`,
+    { cause },
+  )
 }
 
 const refusalSchema = z.object({

@@ -64,12 +64,15 @@ export function planStart(
 ): Start {
   const variables = secretNames(config.config)
   const known = [...ownSecrets(config.config), ...variables]
-  const secrets = given === undefined ? readSecrets(known, environment) : checkNames(given, known)
+  const secrets =
+    given === undefined
+      ? withNamedEngine(readSecrets(known, environment), environment)
+      : checkNames(given, known)
   const sealed = options.sealed === true && given === undefined
   const hardware = hasReportInterface()
   const platform = choosePlatform(config.config.service.allow_simulated, hardware)
   const workers = options.workers ?? config.config.service.workers
-  const storage = environment['STORAGE'] || unnamedEngine(given ?? {}, secrets.values, workers)
+  const storage = environment['STORAGE'] || engineOfSecrets(given ?? {}, workers)
   const refusals = findRefusals({
     options,
     workers,
@@ -138,16 +141,16 @@ function checkNames(values: Readonly<Record<string, string>>, known: readonly st
 }
 
 /**
- * Chooses the engine where `STORAGE` is not set. If the environment has the secret of an engine, it is unclear which
- * engine is meant; the engine is then chosen as for one worker, so that several workers are refused.
+ * Refuses the secret of an engine where `STORAGE` names none: the router would otherwise serve with an empty ledger on
+ * its own disk, and not with the database that the operator means.
  */
-function unnamedEngine(
-  given: Readonly<Record<string, string>>,
-  known: Secrets['values'],
-  workers: number,
-): string {
-  const isOpen = STORAGE_SECRETS.some((name) => known[name] !== undefined)
-  return engineOfSecrets(given, isOpen ? 1 : workers)
+function withNamedEngine(secrets: Secrets, { STORAGE }: Environment): Secrets {
+  if (STORAGE) return secrets
+  const problems = STORAGE_SECRETS.filter((name) => secrets.values[name] !== undefined).map(
+    (name) =>
+      `STORAGE: is not set, and ${name} is; set STORAGE=${engineOfSecrets(secrets.values)} to use that database`,
+  )
+  return { ...secrets, problems: [...secrets.problems, ...problems] }
 }
 
 /** `findRefusals` has already refused an unknown engine and a missing secret. */

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   chmodSync,
   existsSync,
@@ -229,7 +230,7 @@ describe('a log of releases', () => {
     expect(await log(...words, '--policy', at('policy.json'))).toEqual({
       code: 1,
       out: '',
-      err: 'error: 0 of the known witnesses cosigned the checkpoint, 1 must\n',
+      err: 'error: too_few_witnesses: 0 of the known witnesses cosigned the checkpoint, 1 must\n',
     })
     expect(await log(...words)).toEqual({
       code: 1,
@@ -265,7 +266,11 @@ describe('a log of releases', () => {
   test('names what a log has in the place of its checkpoint', async () => {
     await append()
     writeFileSync(at('log/checkpoint'), Buffer.from([0xff, 0xfe]))
-    const refused = { code: 1, out: '', err: 'error: the checkpoint is not UTF-8\n' }
+    const refused = {
+      code: 1,
+      out: '',
+      err: 'error: malformed_checkpoint: the checkpoint is not UTF-8\n',
+    }
     expect(await audit(at('log'))).toEqual(refused)
     expect(await renew()).toEqual(refused)
   })
@@ -294,6 +299,36 @@ describe('a log of releases', () => {
     expect(existsSync(at('log'))).toBe(false)
   })
 
+  test('puts a proof into the bundle that the entry is, or that allows it as its manifest, and into no other', async () => {
+    const [header, signature] = ['{"alg":"ES256"}', 'signature'].map(encoded)
+    const allowed = createHash('sha256').update('an entry').digest('hex')
+    const payload = encoded(JSON.stringify({ allowed_identity_tags: [allowed] }))
+    const jws = `${header}.${payload}.${signature}`
+    writeFileSync(at('trust.json'), JSON.stringify({ trust_bundle_jws: jws }))
+    writeFileSync(at('former'), 'a manifest of long ago')
+    const words = ['--dir', at('log'), '--key', at('log.key'), '--out', at('proof')]
+    const attach = ['--attach', at('trust.json')]
+    const proofs = () => JSON.parse(readFileSync(at('trust.json'), 'utf8')).log_proofs
+    const refused = {
+      code: 1,
+      out: '',
+      err: `error: the entry is neither the trust bundle in ${at('trust.json')} nor a manifest that it allows; its proof is not attached\n`,
+    }
+    expect(await log('append', at('former'), ...words, ...attach)).toEqual(refused)
+    expect(existsSync(at('log'))).toBe(false)
+
+    await log('append', at('former'), ...words)
+    expect(await log('append', at('entry'), ...words, ...attach)).toMatchObject({ code: 0 })
+    const manifest = readFileSync(at('proof'), 'utf8')
+    expect(await log('append', at('trust.json'), ...words, ...attach)).toMatchObject({ code: 0 })
+    const both = { manifest, trust_bundle: readFileSync(at('proof'), 'utf8') }
+    expect(proofs()).toEqual(both)
+    expect(await log('renew', '0', ...words, ...attach)).toEqual(refused)
+    expect(proofs()).toEqual(both)
+    expect(await log('renew', '1', ...words, ...attach)).toMatchObject({ code: 0 })
+    expect(proofs()).toEqual({ ...both, manifest: readFileSync(at('proof'), 'utf8') })
+  })
+
   test('says of a folder that it is no key, and not that its mode is to be changed', async () => {
     mkdirSync(at('folder'))
     const words = ['--dir', at('log'), '--key', at('folder'), '--out', at('proof')]
@@ -309,5 +344,63 @@ describe('a log of releases', () => {
     await append()
     expect(readFileSync(at('real'), 'utf8')).toBe(readFileSync(at('proof'), 'utf8'))
     expect(readFileSync(at('real'), 'utf8')).toMatch(/^c2sp\.org\/tlog-proof/)
+  })
+})
+
+const encoded = (text: string) => Buffer.from(text).toString('base64url')
+
+describe('the keys of a log and of a witness', () => {
+  let witnessKey: string
+
+  beforeEach(async () => {
+    const made = await log('keygen', '--name', 'w.example', '--witness', '--private', at('w.key'))
+    witnessKey = JSON.parse(made.out).verifier_key
+  })
+
+  const LOG_FOR_WITNESS =
+    'the key of router.example/releases is that of a log, and not of a witness'
+  const WITNESS_FOR_LOG = 'the key of w.example is that of a witness, and not of a log'
+  const refusal = (message: string) => ({ code: 1, out: '', err: `error: ${message}\n` })
+
+  test('are not taken for one another: nobody accepts what they sign then', async () => {
+    const out = ['--out', at('proof')]
+    const adding = ['append', at('entry'), '--dir', at('log'), ...out]
+    const asked = (key: string) => ['--witness', `http://127.0.0.1:1 ${key}`]
+    const state = ['--state', at('state')]
+    expect(await log(...adding, '--key', at('w.key'))).toEqual(refusal(WITNESS_FOR_LOG))
+    expect(await log(...adding, '--key', at('log.key'), ...asked(verifierKey))).toEqual(
+      refusal(LOG_FOR_WITNESS),
+    )
+    expect(
+      await log('witness', '--key', at('log.key'), '--log-key', verifierKey, ...state),
+    ).toEqual(refusal(LOG_FOR_WITNESS))
+    expect(await log('witness', '--key', at('w.key'), '--log-key', witnessKey, ...state)).toEqual(
+      refusal(WITNESS_FOR_LOG),
+    )
+    expect(await log('audit', at('log'), '--log-key', witnessKey, ...state)).toEqual(
+      refusal(WITNESS_FOR_LOG),
+    )
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test('count once: a witness that is named twice is no quorum of two', async () => {
+    const words = ['append', at('entry'), '--dir', at('log'), '--key', at('log.key')]
+    const twice = ['--witness', `http://127.0.0.1:1 ${witnessKey}`]
+    expect(await log(...words, ...twice, ...twice, '--out', at('proof'))).toEqual(
+      refusal('--witness names one witness twice'),
+    )
+    expect(existsSync(at('log'))).toBe(false)
+  })
+
+  test('are named to a witness, which would otherwise watch nothing', async () => {
+    const made = await log('witness', '--key', at('w.key'), '--state', at('state'))
+    expect(made).toMatchObject({ code: 2, out: '' })
+    expect(made.err).toContain("required option '--log-key <key>' not specified")
+  })
+
+  test('and the address of a witness are shown in its help as they are given', async () => {
+    const { out } = await log('witness', '--help')
+    expect(out).toContain('where to listen (default: 127.0.0.1:7380)')
+    expect(out).not.toContain('default: []')
   })
 })

@@ -1,6 +1,7 @@
 import {
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -11,8 +12,9 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { concatBytes, fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { messageOfThrown } from '../../../src/protocol/thrown-message.ts'
 import {
   appendEntry,
   renewProof,
@@ -178,7 +180,7 @@ describe('a log of releases', () => {
       quorum: 1,
     }
     await expect(appendEntry(utf8('first'), refused)).rejects.toThrow(
-      '0 witnesses cosigned and 1 must; nothing was published: the witness witness.example cannot be reached',
+      '0 of the witnesses cosigned, 1 must; nothing was published: the witness witness.example cannot be reached',
     )
     expect((await deps.log.head()).size).toBe(0)
     const { index } = await appendEntry(utf8('second'), deps)
@@ -235,6 +237,38 @@ describe('a witness', () => {
       await fetch(`${url}/sign-subtree`, { method: 'POST' }),
     ].map(({ status }) => status)
     expect(statuses).toEqual([400, 400, 404, 403, 422, 405, 404])
+  })
+
+  it('is reported to have refused for what its status means', async () => {
+    const refused = (name: string, log = LOG) => {
+      const deps = toolsOf(name, { log: new LogDirectory(path(name), log) })
+      return appendEntry(utf8('entry'), deps).catch(messageOfThrown)
+    }
+    const start =
+      '0 of the witnesses cosigned, 1 must; nothing was published: the witness witness.example refuses the checkpoint with status '
+    const other = noteSigner(LOG.key.name, 'ed25519', seed(3))
+    expect(await refused('other-key', other)).toBe(`${start}403: it knows this log by another key`)
+    const unknown = noteSigner('other.example/log', 'ed25519', seed(3))
+    expect(await refused('unknown', unknown)).toBe(`${start}404: it does not watch this log`)
+    cpSync(path('a'), path('split'), { recursive: true })
+    await appendEntry(utf8('for all'), toolsOf('a'))
+    expect(await refused('split')).toBe(
+      `${start}422: this tree does not continue the one that it cosigned last`,
+    )
+  })
+
+  it('cosigns nothing where the tree that it saw last cannot be read, and says why', async () => {
+    const said = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const [file = ''] = readdirSync(path('witness'))
+    const before = readFileSync(path(`witness/${file}`), 'utf8')
+    writeFileSync(path(`witness/${file}`), '')
+    const note = readFileSync(path('a/checkpoint'), 'utf8')
+    expect((await post(`old 0\n\n${note}`)).status).toBe(500)
+    expect(said.mock.calls).toEqual([
+      [`error: ${path(`witness/${file}`)} is damaged; look into it before removing it`],
+    ])
+    writeFileSync(path(`witness/${file}`), before)
+    said.mockRestore()
   })
 })
 

@@ -64,3 +64,28 @@ describe('a reload of a router that was unsealed', () => {
     expect(take).toThrow('VEGA_KEY: the configuration asks for no such secret')
   })
 })
+
+describe('a start with the address of a database', () => {
+  const DATABASE_URL = 'postgres://router@127.0.0.1/ledger'
+  const start = (environment: Readonly<Record<string, string>>, workers = 1) =>
+    planStart(
+      { ...sealedWith('nova'), sealed: false, workers },
+      { ADMIN_TOKEN: GIVEN.ADMIN_TOKEN, NOVA_KEY: 'n', DATABASE_URL, ...environment },
+    )
+
+  test('is refused where no engine is named, because an empty ledger on this machine would take its place', () => {
+    for (const workers of [1, 2]) {
+      const unnamed = () => start({}, workers)
+      expect(unnamed).toThrow(StartError)
+      expect(unnamed).toThrow(
+        'production mode refuses to start:\n  STORAGE: is not set, and DATABASE_URL is; set STORAGE=postgres to use that database',
+      )
+    }
+  })
+
+  test('uses the engine that is named, whichever it is', () => {
+    const secret = DATABASE_URL
+    expect(start({ STORAGE: 'postgres' }).storage).toEqual({ engine: 'postgres', secret })
+    expect(start({ STORAGE: 'durable-object' }).storage).toEqual({ engine: 'durable-object' })
+  })
+})

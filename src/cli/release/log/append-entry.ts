@@ -75,7 +75,7 @@ async function publish(
   )
   if (cosignatures.length < quorum) {
     throw new ReleaseError(
-      `${cosignatures.length} witnesses cosigned and ${quorum} must; nothing was published: ${missing.join('; ')}`,
+      `${cosignatures.length} of the witnesses cosigned, ${quorum} must; nothing was published: ${missing.join('; ')}`,
     )
   }
   return { checkpoint: await log.publish(signed, cosignatures), missing }

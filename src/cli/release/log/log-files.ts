@@ -1,9 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { fromBase64, fromUtf8, utf8, type Bytes } from '../../../protocol/bytes.ts'
+import { equalBytes, fromBase64, utf8, type Bytes } from '../../../protocol/bytes.ts'
+import { parseCompactJws } from '../../../protocol/compact-jws.ts'
+import { sha256Hex } from '../../../protocol/digest.ts'
+import { readDocument } from '../../../protocol/read-document.ts'
 import { parseStrictJson } from '../../../protocol/strict-json.ts'
-import { publishedTrustBundleSchema } from '../../../protocol/trust-bundle.ts'
+import {
+  publishedTrustBundleSchema,
+  trustBundleSchema,
+  type LogProofs,
+} from '../../../protocol/trust-bundle.ts'
 import { namesUser } from '../../../protocol/url-user.ts'
 import { emptyRoot, type TreeHead } from '../../../verify/transparency/merkle.ts'
 import { writeDocument } from '../documents.ts'
@@ -12,6 +19,8 @@ import { ReleaseError } from '../release-error.ts'
 import type { ReadLogFile } from './audit-log.ts'
 import { parseNoteSigner, type NoteSigner } from './note-signer.ts'
 
+const DOCUMENT = 'trust bundle'
+const tagsSchema = trustBundleSchema.pick({ allowed_identity_tags: true })
 const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
 
 /**
@@ -27,15 +36,35 @@ export async function readEntry(path: string): Promise<Bytes> {
 
 /**
  * Adds the log proof of a document to the published trust bundle: as the bundle's own proof if the document is that
- * bundle, otherwise as the manifest's.
- * @throws the errors of `readPublished`
+ * bundle, as the manifest's if it is a manifest that the bundle allows.
+ * @throws the errors of `requireSubject`
  */
 export async function attachProof(path: string, entry: Bytes, proof: string): Promise<void> {
   const published = await readPublished(path)
-  const { trust_bundle_jws: jws, log_proofs: proofs } = published
-  const subject = fromUtf8(entry) === jws ? 'trust_bundle' : 'manifest'
-  const document = { ...published, log_proofs: { ...proofs, [subject]: proof } }
+  const subject = await subjectOf(entry, published.trust_bundle_jws, path)
+  const document = { ...published, log_proofs: { ...published.log_proofs, [subject]: proof } }
   await writeDocument(path, `${JSON.stringify(document)}\n`)
+}
+
+/**
+ * Checks that the proof of an entry has a place in the published trust bundle.
+ * @throws ReleaseError when the entry is neither that bundle nor a manifest that it allows, or the file is no published
+ *   trust bundle
+ * @throws MalformedEvidence when the file or the bundle in it cannot be parsed
+ */
+export async function requireSubject(path: string, entry: Bytes): Promise<void> {
+  const { trust_bundle_jws: jws } = await readPublished(path)
+  await subjectOf(entry, jws, path)
+}
+
+async function subjectOf(entry: Bytes, jws: string, path: string): Promise<keyof LogProofs> {
+  if (equalBytes(entry, utf8(jws))) return 'trust_bundle'
+  const content = parseStrictJson(parseCompactJws(jws, DOCUMENT).payload, DOCUMENT)
+  const { allowed_identity_tags: tags } = readDocument(tagsSchema, content, DOCUMENT)
+  if (tags.includes(await sha256Hex(entry))) return 'manifest'
+  throw new ReleaseError(
+    `the entry is neither the trust bundle in ${path} nor a manifest that it allows; its proof is not attached`,
+  )
 }
 
 /**
@@ -59,9 +88,9 @@ export async function readSigner(path: string): Promise<NoteSigner> {
 }
 
 /**
- * The tree head of the previous audit; the empty tree when there was none.
- * @throws ReleaseError when the file exists but holds no tree head: an audit that started from the empty tree would not
- *   notice that the log's history has changed
+ * The tree head that a monitor or a witness saw last; the empty tree when there was none.
+ * @throws ReleaseError when the file exists but holds no tree head: who starts from the empty tree does not notice that
+ *   the log's history has changed
  */
 export async function readTreeHead(path: string): Promise<TreeHead> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {

@@ -27,6 +27,13 @@ export interface Submission {
 const RESPONSE_TIMEOUT_MS = 20_000
 const MAX_ANSWER_CHARS = 16_384
 
+/** What c2sp.org/tlog-witness has a witness say by these statuses. */
+const REFUSALS: Readonly<Record<number, string>> = {
+  403: ': it knows this log by another key',
+  404: ': it does not watch this log',
+  422: ': this tree does not continue the one that it cosigned last',
+}
+
 /**
  * Requests a witness's cosignature (c2sp.org/tlog-witness), stating the tree size that the witness is expected to know.
  * Retries once if the witness answers that it knows another size.
@@ -48,8 +55,9 @@ export async function requestCosignature(
     answer = await post(url, key, await requestBody(submission, known))
   }
   if (answer.status !== 200) {
+    const meaning = REFUSALS[answer.status]
     throw new ReleaseError(
-      `the witness ${key.name} refuses the checkpoint with status ${answer.status}`,
+      `the witness ${key.name} refuses the checkpoint with status ${answer.status}${meaning ?? ''}`,
     )
   }
   return ownSignature(answer.text, key, submission)

@@ -1,11 +1,16 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { messageOfThrown } from '../../../protocol/thrown-message.ts'
+import { printError } from '../../failure.ts'
 import type { ListenAddress } from '../../../host/stack/listen-address.ts'
 import type { LogWitness, WitnessAnswer } from './witness.ts'
 
 /** Far above the size of a checkpoint with its signatures and at most 63 hashes. */
 const MAX_BODY_BYTES = 65_536
 
-/** Serves `POST /add-checkpoint`; resolves once it listens. */
+/**
+ * Serves `POST /add-checkpoint`; resolves once it listens. What keeps it from cosigning, such as a full disk, is printed
+ * on standard error.
+ */
 export async function serveWitness(
   witness: LogWitness,
   { host, port }: ListenAddress,
@@ -38,7 +43,10 @@ async function answer(witness: LogWitness, request: IncomingMessage): Promise<Wi
     if (length > MAX_BODY_BYTES) return refusal(413)
     chunks.push(chunk)
   }
-  return witness.addCheckpoint(Buffer.concat(chunks).toString('utf8'))
+  return witness.addCheckpoint(Buffer.concat(chunks).toString('utf8')).catch((error: unknown) => {
+    printError(messageOfThrown(error))
+    return refusal(500)
+  })
 }
 
 function refusal(status: number): WitnessAnswer {

@@ -1,20 +1,20 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
-import { fromBase64, toBase64, type Bytes } from '../../../protocol/bytes.ts'
+import { toBase64, type Bytes } from '../../../protocol/bytes.ts'
 import { sha256Hex } from '../../../protocol/digest.ts'
 import {
   checkLogSignature,
   decodeHash,
   parseCheckpoint,
 } from '../../../verify/transparency/checkpoint.ts'
-import { checkConsistency, emptyRoot, type TreeHead } from '../../../verify/transparency/merkle.ts'
+import { checkConsistency, type TreeHead } from '../../../verify/transparency/merkle.ts'
 import {
   formatSignatureLine,
   parseNote,
   type NoteKey,
 } from '../../../verify/transparency/signed-note.ts'
 import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
+import { readTreeHead } from './log-files.ts'
 import type { NoteSigner } from './note-signer.ts'
 
 /** The HTTP answer of a witness. */
@@ -36,8 +36,6 @@ export interface WitnessDeps {
 
 const OLD = /^old (0|[1-9]\d{0,15})$/
 const MAX_PROOF_LINES = 63
-
-const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
 
 /**
  * A witness (c2sp.org/tlog-witness): cosigns a tree of a log only when it extends the last tree that it cosigned, and
@@ -69,7 +67,7 @@ export class LogWitness {
   }
 
   async #cosign({ note, checkpoint, older, proof }: WitnessRequest): Promise<WitnessAnswer> {
-    const known = await this.#known(checkpoint.origin)
+    const known = await readTreeHead(await this.#path(checkpoint.origin))
     if (known.size !== older) {
       return { status: 409, type: 'text/x.tlog.size', body: `${known.size}\n` }
     }
@@ -82,16 +80,6 @@ export class LogWitness {
     await this.#remember(checkpoint.origin, checkpoint)
     const signature = this.#deps.signer.sign(note.text, Math.floor(this.#deps.now() / 1_000))
     return plain(200, formatSignatureLine(signature))
-  }
-
-  async #known(origin: string): Promise<TreeHead> {
-    const text = await readFile(await this.#path(origin), 'utf8').catch((error: unknown) => {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-      throw error
-    })
-    if (text === undefined) return { size: 0, root: emptyRoot() }
-    const { size, root } = stateSchema.parse(JSON.parse(text))
-    return { size, root: fromBase64(root) }
   }
 
   async #remember(origin: string, { size, root }: TreeHead): Promise<void> {
