@@ -25,7 +25,7 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   let start = 0
   const items: unknown[] = []
   for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
-    const json = jsonOf(event)
+    const json = jsonOf(body.subarray(start, start + event.length), event)
     const data = parse(json)
     if (carriesService(data)) {
       const lines = LAST_EVENT.exec(event)
@@ -73,16 +73,18 @@ function carriesService(data: unknown): boolean {
   return typeof data === 'object' && data !== null && 'service' in data
 }
 
-/** The text of the JSON object in an event; empty where it has none. */
-function jsonOf(event: string): string {
-  const data = /^data: ?(.*?)\r?\n/m.exec(event)?.[1]
-  return data?.startsWith('{') === true ? data : ''
+/** The JSON object in an event, in UTF-8; empty where it has none. `text` has one character for each of the bytes. */
+function jsonOf(event: Bytes, text: string): Bytes {
+  const [from, to] = /^data: ?(.*?)\r?\n/dm.exec(text)?.indices?.[1] ?? [0, 0]
+  return text[from] === '{' ? event.subarray(from, to) : event.subarray(0, 0)
 }
 
-function parse(json: string): unknown {
-  if (json === '') return undefined
+const utf8 = new TextDecoder()
+
+function parse(json: Bytes): unknown {
+  if (json.length === 0) return undefined
   try {
-    return JSON.parse(json)
+    return JSON.parse(utf8.decode(json))
   } catch {
     return undefined
   }

@@ -96,6 +96,10 @@ describe('the digest of an answer', () => {
       'a text beside the output for such readers',
       { type: 'response.completed', response: { output: [{ text: 'yes' }], OUTPUT_TEXT: 'no' } },
     ],
+    [
+      'another output for readers that take full-width letters for ordinary ones',
+      { type: 'response.completed', response: { output: [{ text: 'yes' }], ｏｕｔｐｕｔ: [] } },
+    ],
   ])('is none where the last event tells %s, which was not told before', async (_what, told) => {
     const item = { type: 'response.output_item.done', item: { text: 'yes' } }
     const last = JSON.stringify({ ...told, service: { receipt_id: 'b' } })
@@ -138,6 +142,14 @@ describe('the digest of an answer', () => {
     const last = 'data: {"choices":[{"delta":{"content":"no"}}],"choices":[],"service":{}}'
     await expect(responseDigest(utf8(events(DELTA, last)))).rejects.toThrow(
       'malformed answer: duplicate member name',
+    )
+  })
+
+  test('is none where the last event is not UTF-8, because readers disagree on its names', async () => {
+    const last = Buffer.from('data: {"choices":[],"service":{"\u00ff":1}}\n\n', 'latin1')
+    const stream = Buffer.concat([Buffer.from(events(DELTA)), last])
+    await expect(responseDigest(new Uint8Array(stream))).rejects.toThrow(
+      'malformed answer: not UTF-8',
     )
   })
 

@@ -18,10 +18,17 @@ export function crossOriginFault({ host, origin, fetchSite }: RequestOrigin): st
     return 'it was sent to another name than this machine'
   }
   if (origin !== undefined) {
+    if (EXTENSION.test(origin)) return 'a browser extension sent it'
     return isOwnOrigin(origin) ? undefined : 'a web page sent it'
   }
   return fetchSite === 'cross-site' || fetchSite === 'same-site' ? 'a web page sent it' : undefined
 }
+
+/**
+ * Extensions of all browsers. The browser lets them read the answers of loopback only with a permission that its user has
+ * granted; the proxy must not let those without it use the key.
+ */
+const EXTENSION = /^[a-z-]+-extension:/i
 
 function isOwn(hostname: string): boolean {
   return isLoopbackHost(hostname) || hostname.endsWith('.localhost')

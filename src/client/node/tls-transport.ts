@@ -8,12 +8,8 @@ import { proveHost, type Proof } from '../proof.ts'
 import { Proofs } from '../proofs.ts'
 import { proveAgain } from '../prove-again.ts'
 import { RouterTrustSource, type TrustSource } from '../trust-source.ts'
-import {
-  streamOf,
-  type IncomingAnswer,
-  type OutgoingRequest,
-  type Transport,
-} from '../transport.ts'
+import type { IncomingAnswer, OutgoingRequest, Transport } from '../transport.ts'
+import { endWhenRead } from './end-when-read.ts'
 import { requestOverSocket } from './request-over-socket.ts'
 import { openTls } from './open-tls.ts'
 import { peerKeyOf } from './peer-key.ts'
@@ -32,7 +28,6 @@ export class TlsTransport implements Transport {
   readonly #settings: Settings
   readonly #proofs: Proofs
   readonly #trust: TrustSource
-  readonly #unproven: Agent
   readonly #closing = new Set<Promise<void>>()
   #epoch: Epoch
   #closed = false
@@ -44,8 +39,7 @@ export class TlsTransport implements Transport {
     }
     this.#settings = settings
     this.#proofs = new Proofs(settings.deps.now)
-    this.#unproven = new Agent({ connect: connector(() => openTls(settings.base)) })
-    this.#trust = new RouterTrustSource(settings, state, fetchThrough(this.#unproven))
+    this.#trust = new RouterTrustSource(settings, state, fetchUnproven(settings.base))
     this.#epoch = this.#newEpoch()
   }
 
@@ -80,10 +74,7 @@ export class TlsTransport implements Transport {
   }
 
   async close(): Promise<void> {
-    if (!this.#closed) {
-      this.#retire(this.#epoch.agent)
-      this.#retire(this.#unproven)
-    }
+    if (!this.#closed) this.#retire(this.#epoch.agent)
     this.#closed = true
     await Promise.all(this.#closing)
   }
@@ -174,18 +165,23 @@ async function passSocket(
     callback(error instanceof Error ? error : new Error('no connection'), null)
     return
   }
-  callback(null, socket)
+  callback(null, endWhenRead(socket))
 }
 
-/** Every request waits for the same bundle. */
-const BUNDLE_TIMEOUT_MS = 70_000
-
-function fetchThrough(dispatcher: Agent): typeof fetch {
+/**
+ * Fetches a document from a host that is not verified, over a connection of its own. Not with undici, which decodes what
+ * it is sent: some answers that anybody on the path can give would end the process.
+ */
+function fetchUnproven(base: URL): typeof fetch {
   return async (input) => {
-    const url = input instanceof Request ? input.url : input
-    const signal = AbortSignal.timeout(BUNDLE_TIMEOUT_MS)
-    const answer = await undiciFetch(url, { dispatcher, redirect: 'manual', signal })
-    return new Response(answer.body && streamOf(answer.body), { status: answer.status })
+    const { pathname } = new URL(input instanceof Request ? input.url : input)
+    const socket = await openTls(base)
+    try {
+      const { status, body } = await requestOverSocket(socket, base.host, pathname)
+      return new Response(status === 200 ? body : null, { status })
+    } finally {
+      socket.destroy()
+    }
   }
 }
 

@@ -9,10 +9,11 @@ export const CSV_TYPE = 'text/csv'
 export type CsvCell = string | number | boolean | null
 
 /**
- * A cell that begins like this is a formula to some spreadsheet (OWASP, "CSV Injection"); an apostrophe in front of it
- * makes it text. Full-width signs count, because spreadsheets read them alike.
+ * The places at which a cell is a formula to some spreadsheet (OWASP, "CSV Injection"); an apostrophe there makes it text.
+ * Not only the beginning: where the decimal separator is a comma, spreadsheets take semicolons for the separators of cells,
+ * and then quotes do not hold a cell together. Full-width signs count, because spreadsheets read them alike.
  */
-const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/
+const FORMULAS = /^(?=[\t\r\n])|(?<=^|[;\t\r\n])(?=[=+\-@＝＋－＠])/g
 
 const NEEDS_QUOTES = /[",\r\n]/
 
@@ -24,7 +25,7 @@ export function csvRecord(cells: readonly CsvCell[]): string {
 function cellOf(cell: CsvCell): string {
   if (cell === null) return ''
   if (typeof cell !== 'string') return String(cell)
-  const text = FORMULA.test(cell) ? `'${cell}` : cell
+  const text = cell.replaceAll(FORMULAS, "'")
   return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

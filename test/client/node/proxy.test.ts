@@ -153,6 +153,9 @@ describe('the loopback proxy', () => {
     [{ host: '127.0.0.1.evil.example' }, 'it was sent to another name than this machine'],
     [{ host: 'localhost', origin: 'https://evil.example' }, 'a web page sent it'],
     [{ host: 'localhost', origin: 'null' }, 'a web page sent it'],
+    [{ host: 'localhost', origin: 'chrome-extension://abc' }, 'a browser extension sent it'],
+    [{ host: 'localhost', origin: 'moz-extension://abc' }, 'a browser extension sent it'],
+    [{ host: 'localhost', origin: 'safari-web-extension://abc' }, 'a browser extension sent it'],
     [{ host: 'localhost', 'sec-fetch-site': 'cross-site' }, 'a web page sent it'],
   ])('refuses %o, the proof page too', async (headers, reason) => {
     const proxy = await proxyFor(host, 'kept')

@@ -8,6 +8,20 @@ it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1'])(
   },
 )
 
+it.each([
+  ['a;=1+1', "a;'=1+1"],
+  ['a;b;@SUM(A1);-1', "a;b;'@SUM(A1);'-1"],
+  ['a\t+1', "a\t'+1"],
+  ['a\n=1', '"a\n\'=1"'],
+  [';＝1', ";'＝1"],
+  ['a; =1 = b-c', 'a; =1 = b-c'],
+])(
+  'makes no formula of %j where a spreadsheet takes another separator than the comma',
+  (text, written) => {
+    expect(csvRecord([text])).toBe(`${written}\r\n`)
+  },
+)
+
 it('quotes what needs it, and leaves numbers, flags and nothing as they are', () => {
   expect(csvRecord(['a,b', 'say "x"', 'two\nlines', -1, true, null, ''])).toBe(
     '"a,b","say ""x""","two\nlines",-1,true,,\r\n',
