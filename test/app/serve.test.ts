@@ -98,7 +98,7 @@ describe('the serve command', () => {
       'error: production mode refuses to start:',
       '  service.allow_simulated: is not set, and this machine has no SEV-SNP reports (/sys/kernel/config/tsm/report)',
       '  providers.nova.attestation: is "none" in production mode; name the provider in service.allow_unattested to accept it',
-      '  providers.nova.api_key_env: the environment has no variable NOVA_API_KEY',
+      '  providers.nova.api_key_env: the secret NOVA_API_KEY is missing',
       '  service.release: is needed in production mode',
       `  NOVA_API_KEY_FILE: ${file} is open to every user (mode 0644): chmod 600 it`,
       '  ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE',

@@ -113,7 +113,7 @@ function unusableApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): C
     if (variable === undefined) return []
     const path = formatPath(['providers', name, 'api_key_env'])
     const key = env[variable]
-    if (!key) return [{ path, reason: `the environment has no variable ${variable}` }]
+    if (!key) return [{ path, reason: `the secret ${variable} is missing` }]
     if (HEADER_TEXT.test(key)) return []
     const reason = `the variable ${variable} has a line break or another character that no header carries`
     return [{ path, reason }]
@@ -131,7 +131,7 @@ function unusableWebhookSecrets(
   return endpoints.flatMap(([name, { secret_env: variable }]) => {
     const secret = env[variable]
     const path = formatPath(['service', 'webhooks', 'endpoints', name, 'secret_env'])
-    if (!secret) return [{ path, reason: `the environment has no variable ${variable}` }]
+    if (!secret) return [{ path, reason: `the secret ${variable} is missing` }]
     const usable = WEBHOOK_SECRET.test(secret) && secret.slice('whsec_'.length).length % 4 === 0
     const reason = `the variable ${variable} must be "whsec_" and the base64 of 24 to 64 bytes`
     return usable ? [] : [{ path, reason }]

@@ -96,7 +96,7 @@ const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] 
     config({}, { api_key_env: 'NOVA_API_KEY' }),
     { ...REAL, env: { NOVA_API_KEY: '' } },
     'providers.nova.api_key_env',
-    'the environment has no variable NOVA_API_KEY',
+    'the secret NOVA_API_KEY is missing',
   ],
   [
     'a provider over plain HTTP',
@@ -129,7 +129,7 @@ describe('the secret of a webhook', () => {
   const good = `whsec_${Buffer.alloc(24, 1).toString('base64')}`
 
   it.each([
-    [undefined, 'the environment has no variable OPS_SECRET'],
+    [undefined, 'the secret OPS_SECRET is missing'],
     ['short', 'the variable OPS_SECRET must be "whsec_" and the base64 of 24 to 64 bytes'],
     [`${good}A`, 'the variable OPS_SECRET must be "whsec_" and the base64 of 24 to 64 bytes'],
   ])('keeps the configuration out of force where it is %s', async (secret, reason) => {

@@ -113,7 +113,7 @@ describe('production mode', () => {
     [
       'a missing provider key',
       { secrets: { values: { ADMIN_TOKEN: SECRETS.ADMIN_TOKEN }, problems: [] } },
-      'providers.nova.api_key_env: the environment has no variable NOVA_API_KEY',
+      'providers.nova.api_key_env: the secret NOVA_API_KEY is missing',
     ],
     [
       'a missing admin token',

@@ -55,7 +55,7 @@ describe('a reload of a router that was unsealed', () => {
   test('is refused where the configuration needs one that the document did not have', () => {
     const reload = () => planReload(sealedWith('nova', 'orion'), {}, GIVEN)
     expect(reload).toThrow(StartError)
-    expect(reload).toThrow('providers.orion.api_key_env: the environment has no variable ORION_KEY')
+    expect(reload).toThrow('providers.orion.api_key_env: the secret ORION_KEY is missing')
   })
 
   test('leaves a document with an unknown name refused', () => {
