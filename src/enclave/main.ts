@@ -28,7 +28,8 @@ function main(): void {
 
   const act: Actions = {
     async boot(message) {
-      if (message.type !== 'boot' || starting !== undefined) throw new Error('a second boot message')
+      if (message.type !== 'boot' || starting !== undefined)
+        throw new Error('a second boot message')
       const chance = { random: Math.random, thread: randomUUID() }
       const machine = { kdsWaits: newKdsWaits(), openMachine }
       const tools = { env, ...CLOCKS, ...chance, notify, log, offers, ...machine }

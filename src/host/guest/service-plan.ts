@@ -70,7 +70,8 @@ export function planService(
 
 function readStandin(text: string): StandinPlan {
   const parsed = standinSchema.safeParse(parseJson(text))
-  if (!parsed.success) throw new HostInputError('the description of the stand-in provider is malformed')
+  if (!parsed.success)
+    throw new HostInputError('the description of the stand-in provider is malformed')
   const { port: plain, tls_port: tlsPort, identity } = parsed.data
   return { port: plain, tlsPort, identity: JSON.stringify(identity) }
 }

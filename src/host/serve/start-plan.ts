@@ -155,7 +155,8 @@ function withNamedEngine(secrets: Secrets, { STORAGE }: Environment): Secrets {
 
 /** `findRefusals` has already refused an unknown engine and a missing secret. */
 function storageSettings(engine: string, values: Secrets['values']): StorageSettings {
-  if (!isSelfHostedEngine(engine)) throw new StartError(`STORAGE: "${engine}" is not a storage engine`)
+  if (!isSelfHostedEngine(engine))
+    throw new StartError(`STORAGE: "${engine}" is not a storage engine`)
   const name = STORAGE_ENGINES[engine].secret
   return name === undefined ? { engine } : { engine, secret: values[name] }
 }

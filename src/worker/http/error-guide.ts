@@ -21,7 +21,8 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   missing_field: { means: 'A required member, field or path segment is missing.', remedy: correct },
   invalid_timeout_override: {
-    means: '`X-Service-Timeout-Seconds` is not a positive whole number, or came with `stream: true`.',
+    means:
+      '`X-Service-Timeout-Seconds` is not a positive whole number, or came with `stream: true`.',
     remedy: 'Correct the header, or leave it out with streams.',
   },
   invalid_attestation_constraint: {

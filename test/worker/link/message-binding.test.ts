@@ -33,7 +33,7 @@ describe('the link with messages', () => {
 
   const spec = wholeAnswerSpec()
 
-  it('orders a whole answer beside the head of a message, and has what the daemon says of it', async () => {
+  it('requests a whole answer beside the head of a message, and has what the daemon says of it', async () => {
     const { messages, overHttp, inits, open } = set()
     const socket = await open()
     const call = messages.fetch(CHAT, post({ whole: spec }))
