@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -46,6 +45,8 @@ const audit = (prefix: string) =>
 const LEAVE_USER_OUT =
   'leave user name and password out of the address of the log, whose files are for everybody'
 const NO_ADDRESS = 'a log is read from a folder, or from an http or https address'
+
+const encoded = (text: string) => Buffer.from(text).toString('base64url')
 
 describe('a log of releases', () => {
   test('is changed by one program at a time, so that it never signs two trees of one size', async () => {
@@ -135,49 +136,6 @@ describe('a log of releases', () => {
     const { code, err } = await log('renew', '1.5', ...words)
     expect(code).toBe(2)
     expect(err).toContain('give the number of an entry, from 0 on')
-  })
-
-  test('leaves no empty key behind where the disk takes none of it', async () => {
-    const main = join(PROJECT_DIR, 'src/cli/main.ts')
-    const words = ['release', 'log', 'keygen', '--name', 'w', '--private', at('full.key')]
-    // No file may have a byte, which a write finds out only once there is one.
-    const limited = ['-c', 'ulimit -f 0; exec "$0" "$@"', process.execPath, main, ...words]
-    await expect(promisify(execFile)('/bin/sh', limited)).rejects.toMatchObject({
-      code: 1,
-      stderr: `error: ${at('full.key')} cannot be written: EFBIG\n`,
-    })
-    expect(existsSync(at('full.key'))).toBe(false)
-  })
-
-  test('has a verifier key that can be printed again from the private key, as that of a witness can', async () => {
-    const words = ['--name', 'witness.example', '--witness', '--private', at('witness.key')]
-    const { out: ofWitness } = await log('keygen', ...words)
-    const again = (file: string) => log('verifier-key', '--key', at(file))
-    const printed = { code: 0, err: '' }
-    expect(await again('witness.key')).toEqual({ ...printed, out: ofWitness })
-    const { out } = await again('log.key')
-    expect(JSON.parse(out)).toEqual({ verifier_key: verifierKey })
-    expect(await again('entry')).toEqual({
-      code: 1,
-      out: '',
-      err: `error: ${at('entry')} cannot be used: others may read or change this private key; chmod 600 it\n`,
-    })
-    chmodSync(at('entry'), 0o600)
-    expect(await again('entry')).toEqual({
-      code: 1,
-      out: '',
-      err: 'error: the private key of a note is not of the expected form\n',
-    })
-  })
-
-  test('never writes a key over another', async () => {
-    const before = readFileSync(at('log.key'), 'utf8')
-    expect(await log('keygen', '--name', 'w', '--private', at('log.key'))).toEqual({
-      code: 1,
-      out: '',
-      err: `error: ${at('log.key')} cannot be written: EEXIST\n`,
-    })
-    expect(readFileSync(at('log.key'), 'utf8')).toBe(before)
   })
 
   test('is audited against what was seen before, or not at all', async () => {
@@ -344,63 +302,5 @@ describe('a log of releases', () => {
     await append()
     expect(readFileSync(at('real'), 'utf8')).toBe(readFileSync(at('proof'), 'utf8'))
     expect(readFileSync(at('real'), 'utf8')).toMatch(/^c2sp\.org\/tlog-proof/)
-  })
-})
-
-const encoded = (text: string) => Buffer.from(text).toString('base64url')
-
-describe('the keys of a log and of a witness', () => {
-  let witnessKey: string
-
-  beforeEach(async () => {
-    const made = await log('keygen', '--name', 'w.example', '--witness', '--private', at('w.key'))
-    witnessKey = JSON.parse(made.out).verifier_key
-  })
-
-  const LOG_FOR_WITNESS =
-    'the key of router.example/releases is that of a log, and not of a witness'
-  const WITNESS_FOR_LOG = 'the key of w.example is that of a witness, and not of a log'
-  const refusal = (message: string) => ({ code: 1, out: '', err: `error: ${message}\n` })
-
-  test('are not taken for one another: nobody accepts what they sign then', async () => {
-    const out = ['--out', at('proof')]
-    const adding = ['append', at('entry'), '--dir', at('log'), ...out]
-    const asked = (key: string) => ['--witness', `http://127.0.0.1:1 ${key}`]
-    const state = ['--state', at('state')]
-    expect(await log(...adding, '--key', at('w.key'))).toEqual(refusal(WITNESS_FOR_LOG))
-    expect(await log(...adding, '--key', at('log.key'), ...asked(verifierKey))).toEqual(
-      refusal(LOG_FOR_WITNESS),
-    )
-    expect(
-      await log('witness', '--key', at('log.key'), '--log-key', verifierKey, ...state),
-    ).toEqual(refusal(LOG_FOR_WITNESS))
-    expect(await log('witness', '--key', at('w.key'), '--log-key', witnessKey, ...state)).toEqual(
-      refusal(WITNESS_FOR_LOG),
-    )
-    expect(await log('audit', at('log'), '--log-key', witnessKey, ...state)).toEqual(
-      refusal(WITNESS_FOR_LOG),
-    )
-    expect(existsSync(at('log'))).toBe(false)
-  })
-
-  test('count once: a witness that is named twice is no quorum of two', async () => {
-    const words = ['append', at('entry'), '--dir', at('log'), '--key', at('log.key')]
-    const twice = ['--witness', `http://127.0.0.1:1 ${witnessKey}`]
-    expect(await log(...words, ...twice, ...twice, '--out', at('proof'))).toEqual(
-      refusal('--witness names one witness twice'),
-    )
-    expect(existsSync(at('log'))).toBe(false)
-  })
-
-  test('are named to a witness, which would otherwise watch nothing', async () => {
-    const made = await log('witness', '--key', at('w.key'), '--state', at('state'))
-    expect(made).toMatchObject({ code: 2, out: '' })
-    expect(made.err).toContain("required option '--log-key <key>' not specified")
-  })
-
-  test('and the address of a witness are shown in its help as they are given', async () => {
-    const { out } = await log('witness', '--help')
-    expect(out).toContain('where to listen (default: 127.0.0.1:7380)')
-    expect(out).not.toContain('default: []')
   })
 })
