@@ -34,8 +34,10 @@ test('a router that breaks TLS after more answers than were asked for ends no pr
   if (address === null || typeof address === 'string') throw new Error('no port')
   const client = createRouterClient(`https://127.0.0.1:${address.port}`, 'evidence')
   for (let i = 0; i < 40; i++) {
-    const both = await client.getTogether('/a', '/b').catch((error: unknown) => error)
-    if (both instanceof Error) expect(both).toBeInstanceOf(InputError)
-    else expect(both).toMatchObject([{ status: 200 }, { status: 200 }])
+    const outcome = client.getTogether('/a', '/b').then(
+      () => 'answered',
+      (error: unknown) => (error instanceof InputError ? 'refused' : 'broken'),
+    )
+    expect(['answered', 'refused']).toContain(await outcome)
   }
 })
