@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import https from 'node:https'
+import { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
 import { InputError } from '../verify/input-error.ts'
 import { parseAddress, type Answer, type RouterClient } from '../verify/router-client.ts'
@@ -68,11 +69,16 @@ class SingleConnection extends https.Agent {
     this.#socket = socket
   }
 
-  override createConnection(): TLSSocket {
+  /** Reports by `done` that there is no other socket: Node also asks when the first one closes, where nothing catches. */
+  override createConnection(
+    _options: object,
+    done?: (error: Error | null, socket: Duplex) => void,
+  ): TLSSocket | undefined {
     const socket = this.#socket
     this.#socket = undefined
-    if (socket === undefined) throw new Error('the router closed the connection that was proven')
-    return socket
+    if (socket !== undefined) return socket
+    done?.(new Error('the router closed the connection that was proven'), new Duplex())
+    return undefined
   }
 }
 

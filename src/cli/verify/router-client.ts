@@ -106,8 +106,14 @@ function send(url: URL, call: Call): Promise<Answer> {
       ? http.get(url, options, receive)
       : https.get(url, { ...options, rejectUnauthorized: needsAuthority(url, call) }, receive)
   request.on('error', fail)
+  // After its answer nothing else listens for errors of the connection, and one without a listener ends the process.
+  request.on('socket', (socket) => socket.off('error', ignoreBroken).on('error', ignoreBroken))
   request.on('timeout', () => request.destroy(new Error('time-out')))
   return promise
+}
+
+function ignoreBroken(): void {
+  // The request reports the failure, if there still is one.
 }
 
 /**

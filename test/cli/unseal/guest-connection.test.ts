@@ -52,6 +52,19 @@ describe('the connection to a router that is unsealed', () => {
     connection.close()
   })
 
+  test('ends the next request where a router closes the connection after an answer, and no process', async () => {
+    const address = await startRouter((_request, response) => {
+      response.setHeader('connection', 'close')
+      response.end('{"status":"sealed"}')
+    })
+    const connection = await connectGuest(address)
+    expect((await connection.get('/healthz')).status).toBe(200)
+    await expect(connection.get('/.well-known/trust.json')).rejects.toThrow(
+      `no answer from ${address}: the router closed the connection that was proven`,
+    )
+    connection.close()
+  })
+
   test('waits longer for secrets to take effect than for evidence', async () => {
     const limits = { getMs: 50, postMs: NEVER }
     const address = await startRouter((_request, response) => {
