@@ -61,7 +61,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#begun.promise
   }
 
-  /** Aborts the exchange and closes its connection; may be called at any time. */
+  /**
+   * Aborts the exchange and closes its connection. May be called at any time but while the answer reports bytes: undici
+   * would fail an assertion, for which `ProviderAnswer.destroy` waits.
+   */
   abandon(reason: Error): void {
     this.#abandoned = reason
     this.#controller?.abort(reason)
