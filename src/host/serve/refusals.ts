@@ -10,7 +10,12 @@ import {
   SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
 } from '../../protocol/storage-engines.ts'
-import { areAuthorities, databaseHost } from '../stack/database-tls.ts'
+import {
+  areAuthorities,
+  databaseHost,
+  isPostgresAddress,
+  NO_POSTGRES_ADDRESS,
+} from '../stack/database-tls.ts'
 import { formatAddress } from '../stack/listen-address.ts'
 import type { ServeOptions } from './options.ts'
 import type { Secrets } from './secrets.ts'
@@ -115,8 +120,12 @@ function storageProblems({ workers, storage, secrets, sealed }: StartFacts): str
   const { secret, shared } = STORAGE_ENGINES[storage]
   if (secret !== undefined) {
     const reported = secrets.problems.some((problem) => problem.startsWith(secret))
-    const missing = secrets.values[secret] === undefined && !reported && !sealed
-    return missing ? [`${secret}: is missing; STORAGE=${storage} needs it, or ${secret}_FILE`] : []
+    const address = secrets.values[secret]
+    if (address !== undefined) {
+      return isPostgresAddress(address) ? [] : [`${secret}: ${NO_POSTGRES_ADDRESS}`]
+    }
+    if (reported || sealed) return []
+    return [`${secret}: is missing; STORAGE=${storage} needs it, or ${secret}_FILE`]
   }
   if (shared || workers === 1) return []
   return [

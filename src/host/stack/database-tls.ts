@@ -20,6 +20,15 @@ function isAuthority(pem: string): boolean {
   }
 }
 
+/** What is wrong with a text that `isPostgresAddress` refuses. */
+export const NO_POSTGRES_ADDRESS =
+  'is not an address of PostgreSQL: postgres://<user>:<password>@<host>/<database>'
+
+/** Whether a text has the form of an address of PostgreSQL, which no other database's has. */
+export function isPostgresAddress(text: string): boolean {
+  return /^postgres(?:ql)?:\/\//.test(text)
+}
+
 const ADDRESS = /^[a-z]+:\/\/(?:[^@/?#]*@)?(?<host>[A-Za-z0-9._-]+)(?::\d+)?(?:[/?#]|$)/
 
 /** The host in a `postgres://` address; undefined when it names none, several, or a socket file. */

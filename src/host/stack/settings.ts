@@ -8,6 +8,7 @@ import {
   STORAGE_ENGINES,
   type StorageEngineName,
 } from '../../protocol/storage-engines.ts'
+import { isPostgresAddress, NO_POSTGRES_ADDRESS } from './database-tls.ts'
 import { StartError } from './start-error.ts'
 
 /** The local stack's settings, read once from the environment. */
@@ -106,5 +107,6 @@ function storageSettings(
   if (name === undefined) return { engine }
   const secret = values[name]
   if (secret === undefined) throw new StartError(`${name}: needed for STORAGE=${engine}`)
+  if (!isPostgresAddress(secret)) throw new StartError(`${name}: ${NO_POSTGRES_ADDRESS}`)
   return { engine, secret }
 }

@@ -166,6 +166,14 @@ describe('production mode', () => {
       'DATABASE_URL: is missing; STORAGE=postgres needs it, or DATABASE_URL_FILE',
     ],
     [
+      'the address of another database',
+      {
+        storage: 'postgres',
+        secrets: { values: { ...SECRETS, DATABASE_URL: 'mysql://u:hunter2@db/x' }, problems: [] },
+      },
+      'DATABASE_URL: is not an address of PostgreSQL: postgres://<user>:<password>@<host>/<database>',
+    ],
+    [
       'an unknown engine',
       { storage: 'd1' },
       'STORAGE: is "d1"; it can be "durable-object" or "sqlite" or "postgres"',
@@ -285,7 +293,6 @@ describe('the way to the database', () => {
     'postgres://u@a,db.example@127.0.0.1/x',
     'postgres:///x',
     'postgres://%2Fvar%2Frun/x',
-    'not an address',
   ])('is not taken for loopback, nor for one host, at %s', async (address) => {
     const { rootPem } = await makeTestAuthority()
     expect(at(address)).toEqual([MISSING])

@@ -13,4 +13,17 @@ describe('the settings of npm start', () => {
       expect(attempt).toThrow(expect.objectContaining({ message }))
     },
   )
+
+  test('have no address of another database for PostgreSQL; it is not quoted, and read for no other engine', () => {
+    const others = { DATABASE_URL: 'mysql://u:hunter2@db/x' }
+    const attempt = () => readSettings({ ...others, STORAGE: 'postgres' })
+    const message =
+      'DATABASE_URL: is not an address of PostgreSQL: postgres://<user>:<password>@<host>/<database>'
+    expect(attempt).toThrow(StartError)
+    expect(attempt).toThrow(expect.objectContaining({ message }))
+    expect(readSettings(others).storage).toEqual({ engine: 'durable-object' })
+    const secret = 'postgresql://u:p@db/x'
+    const settings = readSettings({ STORAGE: 'postgres', DATABASE_URL: secret })
+    expect(settings.storage).toEqual({ engine: 'postgres', secret })
+  })
 })
