@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
-import { run } from '../../support/run-program.ts'
+import { log, newLog } from './new-log.ts'
 
 let folder: string
 let verifierKey: string
@@ -13,14 +12,9 @@ let verifierKey: string
 const at = (name: string) => join(folder, name)
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'cmr-log-commands-'))
-  const made = await log('keygen', '--name', 'router.example/releases', '--private', at('log.key'))
-  verifierKey = JSON.parse(made.out).verifier_key
-  writeFileSync(at('entry'), 'an entry')
+  ;({ folder, verifierKey } = await newLog())
 })
 afterEach(() => rmSync(folder, { recursive: true }))
-
-const log = (...words: string[]) => run(['release', 'log', ...words])
 
 describe('the key of a log of releases', () => {
   test('is not left behind empty where the disk takes none of it', async () => {

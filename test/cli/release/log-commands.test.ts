@@ -3,20 +3,18 @@ import { createHash } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { lockLog } from '../../../src/cli/release/log/log-lock.ts'
 import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
-import { run } from '../../support/run-program.ts'
+import { log, newLog } from './new-log.ts'
 
 let folder: string
 let verifierKey: string
@@ -24,14 +22,9 @@ let verifierKey: string
 const at = (name: string) => join(folder, name)
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'cmr-log-commands-'))
-  const made = await log('keygen', '--name', 'router.example/releases', '--private', at('log.key'))
-  verifierKey = JSON.parse(made.out).verifier_key
-  writeFileSync(at('entry'), 'an entry')
+  ;({ folder, verifierKey } = await newLog())
 })
 afterEach(() => rmSync(folder, { recursive: true }))
-
-const log = (...words: string[]) => run(['release', 'log', ...words])
 
 const append = (entry = at('entry')) =>
   log('append', entry, '--dir', at('log'), '--key', at('log.key'), '--out', at('proof'))
