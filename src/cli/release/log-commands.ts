@@ -4,17 +4,13 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
 import { namesUser } from '../../protocol/url-user.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
-import {
-  formatNoteKey,
-  parseNoteKey,
-  type NoteKey,
-  type NoteKeyType,
-} from '../../verify/transparency/signed-note.ts'
+import { formatNoteKey, type NoteKey } from '../../verify/transparency/signed-note.ts'
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
 import { requireWritable, writeDocument } from './documents.ts'
 import { readJson, readWholeText, writeNew } from './files.ts'
 import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog, type AuditedLog } from './log/audit-log.ts'
+import { keyOfType, signerOfType } from './log/keys-by-type.ts'
 import { LogDirectory } from './log/log-directory.ts'
 import { lockLog } from './log/log-lock.ts'
 import { formatNoteSigner, noteSigner, type NoteSigner } from './log/note-signer.ts'
@@ -194,7 +190,7 @@ interface AuditOptions {
 }
 
 async function auditedLog({ logKey, policy: path }: AuditOptions): Promise<AuditedLog> {
-  if (logKey !== undefined) return { key: keyOf(logKey, 'ed25519') }
+  if (logKey !== undefined) return { key: keyOfType(logKey, 'ed25519') }
   if (path === undefined) throw new ReleaseError('give --policy, or --log-key')
   const policy = readLogPolicy(await readJson(path))
   return { key: policy.log, witnessed: { policy, now: Math.floor(Date.now() / 1_000) } }
@@ -217,7 +213,7 @@ function addWitness(log: Command): void {
     .action(
       async (options: { key: string; logKey: NoteKey[]; state: string; listen: ListenAddress }) => {
         const cosigner = new LogWitness({
-          signer: await signerOf(options.key, 'cosignature'),
+          signer: await signerOfType(options.key, 'cosignature'),
           logs: options.logKey,
           stateDir: options.state,
           now: Date.now,
@@ -254,7 +250,7 @@ async function deps({
   if (new Set(witnesses.map(({ key: own }) => own.publicKey.join())).size !== witnesses.length) {
     throw new ReleaseError('--witness names one witness twice')
   }
-  const log = new LogDirectory(dir, await signerOf(key, 'ed25519'))
+  const log = new LogDirectory(dir, await signerOfType(key, 'ed25519'))
   return { log, witnesses, quorum: quorum ?? witnesses.length, now: Date.now }
 }
 
@@ -294,33 +290,11 @@ function witness(text: string, before: readonly Witness[] = []): Witness[] {
   if (namesUser(new URL(url))) {
     throw new ReleaseError('leave user name and password out of the address of a witness')
   }
-  return [...before, { url, key: keyOf(key, 'cosignature') }]
+  return [...before, { url, key: keyOfType(key, 'cosignature') }]
 }
 
 function logKeys(text: string, before: readonly NoteKey[] = []): NoteKey[] {
-  return [...before, keyOf(text, 'ed25519')]
-}
-
-const HOLDER: Readonly<Record<NoteKeyType, string>> = { ed25519: 'log', cosignature: 'witness' }
-
-function keyOf(text: string, type: NoteKeyType): NoteKey {
-  const key = parseNoteKey(text)
-  requireType(key, type)
-  return key
-}
-
-async function signerOf(path: string, type: NoteKeyType): Promise<NoteSigner> {
-  const signer = await readSigner(path)
-  requireType(signer.key, type)
-  return signer
-}
-
-/** No relying party accepts what a key of the other kind signs. */
-function requireType({ name, type }: NoteKey, wanted: NoteKeyType): void {
-  if (type === wanted) return
-  throw new ReleaseError(
-    `the key of ${name} is that of a ${HOLDER[type]}, and not of a ${HOLDER[wanted]}`,
-  )
+  return [...before, keyOfType(text, 'ed25519')]
 }
 
 function indexNumber(text: string): number {

@@ -26,16 +26,14 @@ export class ChunkWindow {
     this.#waitingBytes += bytes.length
   }
 
-  /** Takes out the chunks that fit into the window now; they are on their way then. */
-  *due(): Generator<Uint8Array, void> {
-    for (;;) {
-      const [chunk] = this.#waiting
-      if (chunk === undefined || this.#underWay + chunk.length > CHUNK_WINDOW_BYTES) return
-      this.#waiting.shift()
-      this.#waitingBytes -= chunk.length
-      this.#underWay += chunk.length
-      yield chunk
-    }
+  /** Takes out the next chunk if it fits into the window now; it is on its way then. */
+  next(): Uint8Array | undefined {
+    const [chunk] = this.#waiting
+    if (chunk === undefined || this.#underWay + chunk.length > CHUNK_WINDOW_BYTES) return undefined
+    this.#waiting.shift()
+    this.#waitingBytes -= chunk.length
+    this.#underWay += chunk.length
+    return chunk
   }
 
   /**

@@ -121,7 +121,9 @@ export class SentChunks implements WorkerBody {
   }
 
   #sendWaiting(): void {
-    for (const body of this.#window.due()) this.#send({ kind: MESSAGE_KINDS.chunk, body })
+    for (let body = this.#window.next(); body !== undefined; body = this.#window.next()) {
+      this.#send({ kind: MESSAGE_KINDS.chunk, body })
+    }
     if (this.#record === undefined || this.#window.hasWaiting || this.#state !== 'open') return
     this.#state = 'finished'
     this.#sendRecord(this.#record)

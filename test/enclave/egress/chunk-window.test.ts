@@ -3,7 +3,14 @@ import { ChunkWindow } from '../../../src/enclave/egress/chunk-window.ts'
 import { CHUNK_WINDOW_BYTES, MAX_CHUNK_BYTES } from '../../../src/protocol/link-messages.ts'
 
 const zeros = (length: number) => new Uint8Array(length)
-const lengths = (window: ChunkWindow) => Array.from(window.due(), ({ length }) => length)
+
+/** The lengths of the chunks that leave now. */
+function lengths(window: ChunkWindow): number[] {
+  const left: number[] = []
+  for (let chunk = window.next(); chunk !== undefined; chunk = window.next())
+    left.push(chunk.length)
+  return left
+}
 
 test('bytes leave in chunks of at most the size of a message, as many as fit into the window', () => {
   const window = new ChunkWindow()
